@@ -33,6 +33,7 @@ NEEDED = (  # of each one at least
     ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
 )  # fmt: skip
+SIMPLE = {str, int, float, bool, type(None)}
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
@@ -69,7 +70,7 @@ def read_predictions(
         raise InputError(f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}.")
     unused, unseen, notes, frames = {*names}, {*authors}, [], []
     for file, rows, given in _sources(source):
-        found = _share_values(file, rows, names)
+        found = _table(file, rows, names)
         unused -= {*found}
         frame = _with_our_names(file, found, names)
         frame = _by_other_headings(file, frame)
@@ -135,34 +136,37 @@ def _files(source) -> dict[Path, Mapping]:
     return files
 
 
-def _share_values(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping) -> pd.DataFrame:
-    """Return rows as a table without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
+def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return rows without SENT as a table; names: {theirs: ours}. Of a frame only lists and objects are read by row."""
+    if not isinstance(rows, pd.DataFrame):
+        return pd.DataFrame(_share_values(path, rows, names))
+    kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
+    columns = {str(name): records.with_nulls(column) for name, column in kept.items()}
+    nested = [name for name, column in columns.items() if not {*map(type, column)} <= SIMPLE]
+    rows = (dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True))
+    columns |= pd.DataFrame(_share_values(path, rows, names)).items()
+    return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
+
+
+def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]) -> Iterator[dict]:
+    """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
     memory.
     """
-    known, parts, begin = {}, [], 1
-
-    def shared(value):
-        if isinstance(value, list | dict):
-            return known.setdefault(repr(value), value)
-        return sys.intern(str(value)) if isinstance(value, str) else value  # a frame may hold numpy's
-
-    for part in [rows] if isinstance(rows, pd.DataFrame) else records.frames(rows):
-        columns = {}
-        for name, column in part.loc[:, [name in names or name not in SENT for name in part]].items():
-            values = records.with_nulls(column).tolist()
-            kinds = {*map(type, values)}
-            if any(issubclass(kind, list | dict) for kind in kinds) and not PLAIN.isdisjoint(names.get(name, [name])):
-                at, value = next((at, each) for at, each in enumerate(values, begin) if isinstance(each, list | dict))
-                said = f"`{name}` must be no list or object, got {value!r:.80}."
-                raise InputError(f"{records.place_of(path, at)}: {said}")
-            numbers = kinds <= {int, float, bool, type(None)}
-            columns[str(name)] = pd.Series(values if numbers else mapped(values, shared), dtype=object)
-        parts.append(pd.DataFrame(columns))
-        begin += len(part)
-    frame = pd.concat(parts, ignore_index=True)
-    return pd.DataFrame({name: column.infer_objects() for name, column in frame.items()})
+    known: dict = {}
+    for number, row in enumerate(rows, 1):
+        row = {sys.intern(str(name)): value for name, value in row.items() if name in names or name not in SENT}
+        for name, value in row.items():
+            if isinstance(value, str):
+                row[name] = sys.intern(str(value))  # a frame may hold numpy's
+            elif isinstance(value, list | dict):
+                if not PLAIN.isdisjoint(names.get(name, [name])):
+                    raise InputError(
+                        f"{records.place_of(path, number)}: `{name}` must be no list or object, got {value!r:.80}."
+                    )
+                row[name] = known.setdefault(repr(value), value)
+        yield row
 
 
 # fields ---------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ PREDICTION_FIELDS = (
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
-PART = 10_000  # rows of a file that are read at a time
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
@@ -214,13 +213,6 @@ def mapped(values: Sequence, of: Callable) -> list:
     keys = values if {*map(type, values)} <= {str, float, type(None)} else [*map(id, values)]  # 1 is no True
     made = {key: of(value) for key, value in dict(zip(keys, values, strict=True)).items()}
     return [*map(made.get, keys)]
-
-
-def frames(rows: Iterable[dict]) -> Iterator[pd.DataFrame]:
-    """Yield rows as frames of objects, PART rows at a time, so that a large file is never in memory as dictionaries."""
-    rows = iter(rows)
-    while part := [*itertools.islice(rows, PART)]:
-        yield pd.DataFrame(part, dtype=object)
 
 
 def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
