@@ -98,7 +98,7 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
 ])  # fmt: skip
 def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "run_file", lambda *_, **given: sweep.load(_[0], tmp_path / "out", given["variables"]))
-    (tmp_path / "broken.csv").write_text("writer,topic,text\na,b,c\n")
+    (tmp_path / "broken.csv").write_text("who,topic,text\na,b,c\n")
     named = {"{texts}": texts, "{broken}": tmp_path / "broken.csv"}
     result = selfeval(*(re.sub(r"\{\w+\}", lambda part: str(named[part[0]]), str(each)) for each in arguments))
     assert result.exit_code in (1, 2) and sentence in " ".join(result.output.split()), result.output
