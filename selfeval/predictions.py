@@ -133,9 +133,8 @@ def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping
         return pd.DataFrame(_share_values(path, rows, names))
     kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
     columns = {str(name): records.with_nulls(column) for name, column in kept.items()}
-    nested = [
-        name for name, column in columns.items() if not {*map(type, column)} <= {str, int, float, bool, type(None)}
-    ]
+    plain = {str, int, float, bool, type(None)}
+    nested = [name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain]
     rows = (dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True))
     columns |= pd.DataFrame(_share_values(path, rows, names)).items()
     return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
@@ -448,7 +447,7 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
     """
     found, said = {}, frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    letters = [*filter(scoring.letter, {*said.dropna()} - _writers(frame))]
+    letters = [*filter(scoring.letter, {*said.dropna().tolist()} - _writers(frame))]
     for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:
