@@ -33,7 +33,6 @@ NEEDED = (  # of each one at least
     ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
 )  # fmt: skip
-SIMPLE = {str, int, float, bool, type(None)}
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
@@ -142,7 +141,8 @@ def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping
         return pd.DataFrame(_share_values(path, rows, names))
     kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
     columns = {str(name): records.with_nulls(column) for name, column in kept.items()}
-    nested = [name for name, column in columns.items() if not {*map(type, column)} <= SIMPLE]
+    plain = {str, int, float, bool, type(None)}
+    nested = [name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain]
     rows = (dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True))
     columns |= pd.DataFrame(_share_values(path, rows, names)).items()
     return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
@@ -459,8 +459,7 @@ def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
-    named = frame.reindex(columns=["true_model", "other_model"])
-    return {*named["true_model"].tolist(), *named["other_model"].dropna().tolist()}
+    return {*frame["true_model"].tolist(), *frame.get("other_model", frame["true_model"]).dropna().tolist()}
 
 
 def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
@@ -486,7 +485,7 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
     """
     found, said = {}, frame["predicted_model"]
     asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
-    letters = [*filter(scoring.letter, {*said.dropna()} - _writers(frame))]
+    letters = [*filter(scoring.letter, {*said.dropna().tolist()} - _writers(frame))]
     for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:

@@ -321,18 +321,18 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         record = dict(zip(design, row, strict=True)) | {"condition": conditions[said], "reply": reply}
         return tuple(score(record | {"candidates": shown}, labels).values())
 
-    rows = [*zip(*values.values(), strict=True)]
-    at = {row: number for number, row in enumerate(dict.fromkeys(rows))}
+    distinct: dict[tuple, int] = {}
+    at = [distinct.setdefault(row, len(distinct)) for row in zip(*values.values(), strict=True)]
     before, after = [], []
-    for *row, said, chosen, claimed, reply, shown in at:
+    for *row, said, chosen, claimed, reply, shown in distinct:
         record = dict(zip(design, row, strict=True)) | {"condition": conditions[said]}
         before.append(_answer_on_record(record, chosen, claimed))
         places = shown is not everyone and "labels" not in said and scoring.letter(reply)
         among = shown if places or "anonymous" in said else frozenset(shown) | others
         after.append(read(said, reply, among, *row) if isinstance(reply, str) else before[-1])
-    columns, taken = ["predicted_model", "predicted_self", "is_correct", "status"], [*map(at.get, rows)]
+    columns = ["predicted_model", "predicted_self", "is_correct", "status"]
     both = (pd.DataFrame(answers, columns=columns, dtype=object) for answers in (before, after))
-    return tuple(answers.take(taken).set_axis(frame.index) for answers in both)
+    return tuple(answers.take(at).set_axis(frame.index) for answers in both)
 
 
 def _answer_on_record(record: dict, chosen: str | None, claimed: bool | None) -> tuple:

@@ -31,7 +31,7 @@ from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from selfeval.errors import InputError, check_whole
 
 BOUND = 1e-12  # a rate this close to 0 or 1 is at it
-CHUNK = 20_000_000  # numbers drawn at a time in resampling
+CHUNK = 4_000_000  # numbers drawn at a time in resampling: more need memory and time
 TIE = 2e-6  # samples this close are one number: they are in single precision
 LEAST_DF = 7  # degrees of freedom of a rate, unless the clusters leave fewer
 DRAWS = 9_999  # arrangements drawn where there are more; with the observed one p is at least .0001
