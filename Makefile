@@ -85,6 +85,8 @@ record-part: .venv/.ready
 
 # Compute what `make figures` replays, one notebook at a time: the embedded models share the cores, and a prefix cache
 # works best in order. The same command resumes where it was stopped. One of them: make record-figures FIGURES=demo
+# Parts of one that is not finished, NAME-1.jsonl.xz and so on, are read first; to keep a part, stop the command and run
+#   SELFEVAL_STORE=data/store/recorded/responses.sqlite SELFEVAL_REPLAY=data/recorded selfeval store export data/recorded/NAME-2.jsonl.xz
 RECORDED := data/store/recorded
 record-figures: .venv/.ready
 	@test -d $(RECORDED) || rm -f $(FIGURES:%=data/recorded/%.jsonl.xz)
