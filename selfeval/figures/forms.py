@@ -57,9 +57,10 @@ def dots(
             here = rows[rows["panel"] == panel]
             for value in here["null"].dropna().unique():
                 ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
-            for k, side in enumerate(sides):
+            drawn = [side for side in sides if side in {*here["side"]}]
+            for k, side in enumerate(drawn):
                 part = here[here["side"] == side]
-                above = ((len(sides) - 1) / 2 - k) * min(0.3, 0.8 / len(sides))
+                above = ((len(drawn) - 1) / 2 - k) * min(0.3, 0.8 / len(drawn))
                 _marks(ax, part, above - part["line"].map(order.index), side)
             if "block" not in rows:
                 _say_missing(ax, order, here, size_of(high, 6))
