@@ -403,6 +403,11 @@ class Call:
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
     batch: asyncio.Task | None = None
 
+    @property
+    def owner(self) -> str:
+        """Return who has its claim: a batch, or "" for this process."""
+        return self.batch.get_name() if self.batch else ""
+
     def body(self, sent: dict) -> dict:
         """Return what goes to the API: where the model has a cache that is told what to keep, with that marked."""
         messages = [*self.messages]
