@@ -389,7 +389,8 @@ class Call:
     """One call with its attempts.
 
     key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens: of prompt and
-    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call.
+    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call; its name is
+    that of the owner of the claim.
     """
 
     key: str
@@ -402,11 +403,6 @@ class Call:
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
     batch: asyncio.Task | None = None
-
-    @property
-    def owner(self) -> str:
-        """Return who has its claim: a batch, or "" for this process."""
-        return self.batch.get_name() if self.batch else ""
 
     def body(self, sent: dict) -> dict:
         """Return what goes to the API: where the model has a cache that is told what to keep, with that marked."""

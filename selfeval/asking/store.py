@@ -395,25 +395,18 @@ class Store:
         finally:
             in_flight.discard(f"{self.path} {key}")
 
-    def release(
-        self,
-        key: str,
-        ceiling: Ceiling | None,
-        cost: float | None,
-        outcome: str = "",
-        detail: str = "",
-        owner: str = "",
-    ) -> None:
+    def release(self, key: str, ceiling: Ceiling | None, cost: float | None, outcome="", detail="", batch=None) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
-        cost: dollars of replies that are not stored. owner: the batch that had it; a newer claim is somebody else's.
+        cost: dollars of replies that are not stored. batch: that waits for the batch which had it; a newer claim stays.
         Where the file cannot be written now, the claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
         with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, owner or own_name(), ceiling and ceiling.name, cost)
+            owner = batch.get_name() if batch else own_name()
+            self._end(connection, key, owner, ceiling and ceiling.name, cost)
 
     def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
         """End a claim of this owner (LIKE), and book what its call cost."""
