@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Rows = records.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
+MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
@@ -591,6 +592,14 @@ def measure_log(logs: str | Path | Sequence[str | Path], *, level: float = 0.95,
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
+def _check_measured(verb: str, result) -> None:
+    """Raise `InputError` for what is no result, such as the answers behind one."""
+    if not isinstance(result, Estimates):
+        raise InputError(
+            f"`{verb}` takes what `measure_...` returned, not a {type(result).__name__}; measure it first."
+        )
+
+
 @verb
 def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Drawing | Axes | None":
     """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...); `result.plot()` does too.
@@ -599,9 +608,7 @@ def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Dra
     PNG. ax: of `plt.subplots()`, to draw at their place in a figure of yours; these are then returned. Where a result
     has nothing to draw, a sentence says so.
     """
-    if not isinstance(result, Estimates):
-        got = f"got a {type(result).__name__}; measure it first"
-        raise InputError(f"`plot` draws what `selfeval.measure_...` returned, {got}.")
+    _check_measured("plot", result)
     from selfeval.figures import drawing, style  # matplotlib, not before a figure is wanted
 
     kinds = drawing.KINDS[result.kind]
@@ -628,6 +635,7 @@ def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estima
     as "told"; or one evaluator, to see its pairs alone, or that with `other`. Pairs are made by prompt or template, so
     that what is easy or hard for all cancels.
     """
+    _check_measured("compare", result)
     ids = {called: name for name, called in (result.names or {}).items()}
     evaluators = [*result["evaluator"].unique()]
     if other or ids.get(by, by) in evaluators:
@@ -686,6 +694,10 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     folder = records.data_path(out)
     if form:
         return interop.save_as(form, result, folder)
+    _check_measured("save", result)
+    for file, kind in MAIN.items():
+        if kind != result.kind and {*KINDS[kind]} & {*KINDS[result.kind]} and (folder / file).exists():
+            raise InputError(f"{folder} has {file}, whose tables this result would replace; name a folder of its own.")
     if result.kind in ("identity", "existence"):
         records.write_jsonl(folder / f"{result.kind}.jsonl", records.rows_of(result.records))
     for name in KINDS[result.kind]:
@@ -708,8 +720,7 @@ def read_results(folder: str | Path) -> list[Estimates]:
 
 def _results(folder: str | Path) -> list[tuple[str, Path]]:
     """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
-    main = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}
-    found = [(main[file.name], file) for file in sorted(_folder(folder).rglob("*.csv")) if file.name in main]
+    found = [(MAIN[file.name], file) for file in sorted(_folder(folder).rglob("*.csv")) if file.name in MAIN]
     if not found:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return found
@@ -740,15 +751,16 @@ def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame
     instead of each statistic's usual ones.
     """
     known = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in _folder(folder).rglob("parameters.yaml")]
-    made = {str(each.get("out") or each.get("corpus")): each for each in known}
+    made = {str(where): each for each in known if (where := each.get("out") or each.get("corpus"))}
     parts = []
     for kind, csv in _results(folder):
         file = csv.with_name("parameters.yaml")
         given = _behind(yaml.safe_load(file.read_text(encoding="utf-8")), made) if file.exists() else {}
         frame = _read_result(kind, csv.parent).tables[kind]
         frame = frame if all else stats.default_rows(frame)
+        frame = frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind)
         plain = {name: value for name, value in given.items() if name not in frame}
-        parts.append(frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind, **plain))
+        parts.append(frame.assign(**plain))
     return pd.concat(parts, ignore_index=True)
 
 

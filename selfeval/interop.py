@@ -74,15 +74,16 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     unread = {*frame["scorer"][np.isinf(frame["value"])]} if len(frame) else set()
     if not len(frame) or unread == {*frame["scorer"]}:
         raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
-    again = frame.duplicated(["run", "sample", "epoch", "scorer"])
-    runs = frame[~again].groupby(["model", "task"])["log"].nunique()
+    same = ["run", "model", "task", "sample", "epoch", "scorer"]
+    again = frame.sort_values("created", ascending=False, kind="stable").duplicated(same).sort_index()
+    runs = frame[~again].groupby(["model", "task", "made_with"])["run"].nunique().loc[lambda n: n > 1]
     versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
     told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
     told += [f"Scorers that give no numbers are left out: {', '.join(sorted(unread))}."] * bool(unread)
-    told += [f"{again.sum()} scores are in two logs, as after a retry, and count once."] * bool(again.any())
-    told += [f"{n} logs of {task!r} by {model!r} count as more epochs." for (model, task), n in runs[runs > 1].items()]
-    return frame[~again & ~frame["scorer"].isin(unread)].drop(columns="run").reset_index(drop=True), told
+    told += [f"{again.sum()} scores are in two logs, as after a retry, and the later count."] * bool(again.any())
+    told += [f"{n} logs of {task!r} by {model!r} count as more epochs." for (model, task, _), n in runs.items()]
+    return frame[~again & ~frame["scorer"].isin(unread)].reset_index(drop=True), told
 
 
 def _logs(source) -> Iterator[tuple[Path, dict]]:
@@ -98,7 +99,9 @@ def _logs(source) -> Iterator[tuple[Path, dict]]:
 def _remarks(path: Path, log: Mapping) -> Iterator[str]:
     """Say where a log's run did not end well, and whether samples are missing."""
     there, planned = len(log.get("samples") or ()), (log.get("results") or {}).get("total_samples") or 0
-    if (status := log.get("status", "started")) != "success":
+    if there and not any(sample.get("scores") for sample in log["samples"]):
+        yield f"{path.name}: none of its {there} samples has a score, so it is left out; score it by `inspect score`."
+    elif (status := log.get("status", "started")) != "success":
         yield f"{path.name}: the run's status is {status!r}; the {there} samples that it has are counted."
     elif there < planned:
         yield f"{path.name}: {there} of {planned} samples are in the log."
@@ -109,14 +112,16 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
     spec, samples = log["eval"], log.get("samples") or []
     field, found = cluster or (spec.get("metadata") or {}).get(CLUSTER, ""), [*map(_values, samples)]
     scorers = dict.fromkeys(name for values in found for name in values)
+    given = {"solver": spec.get("solver")} | (spec.get("solver_args") or {}) | (spec.get("task_args") or {})
+    made_with = ";".join(f"{name}={value}" for name, value in sorted(given.items()) if value is not None)
     for number, (sample, values) in enumerate(zip(samples, found, strict=True), 1):
         name, told = str(sample.get("id", number)), sample.get("metadata") or {}
         told = told.get("selfeval", told) if field else {"": name}
-        if field not in told:
+        if told.get(field) is None:
             raise InputError(f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`.")
-        about = {"model": spec.get("model", ""), "task": spec.get("task", ""), "sample": name, "log": str(path)}
+        about = {"model": spec.get("model") or "", "task": spec.get("task") or "", "sample": name, "log": str(path)}
         about |= {"epoch": sample.get("epoch", 1), "cluster": str(told[field]), "unit": field.removesuffix("_id")}
-        about["run"] = sample.get("uuid") or repr([spec.get("run_id"), spec.get("task_id")])
+        about |= {"run": spec.get("task_id") or str(path), "created": spec.get("created") or "", "made_with": made_with}
         yield from ({**about, "scorer": scorer, "value": _number(values.get(scorer))} for scorer in scorers)
 
 
@@ -130,21 +135,22 @@ def _values(sample: Mapping) -> dict:
 def _number(value) -> float:
     """Return a score as a number: NaN for no answer, infinite where it is no number."""
     with contextlib.suppress(TypeError, ValueError):
-        return math.nan if value is None else float(LETTERS.get(value, value) if isinstance(value, str) else value)
+        return math.nan if value is None else float(LETTERS.get(str(value), LETTERS.get(str(value).lower(), value)))
     return math.inf
 
 
 def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return rates or mean scores per model, task and scorer, and every two models' difference, paired by cluster.
 
-    frame: of `read_logs`. Scores of 0 and 1 alone are a `rate`, others a `mean_score`, within 0 and 1 if all are.
-    `detectable` is the difference between two models that four of five such runs would find, by the spread of theirs;
-    in the first table the largest of them. Pairs are over what both answered, with a note where that is less.
+    Logs whose task or solver had other arguments are other conditions. frame: of `read_logs`. Scores of 0 and 1
+    alone are a `rate`, others a `mean_score`, within 0 and 1 if all are. `detectable` is the difference between two
+    models that four of five such runs would find, by the spread of theirs; in the first table the largest of them.
+    Pairs are over what both answered, with a note where that is less.
     """
-    tables, pairs = [], []
-    for (task, scorer), part in frame.groupby(["task", "scorer"], sort=False):
+    tables, pairs, differs = [], [], varying_parts(frame["made_with"].unique())
+    for (task, made_with, scorer), part in frame.groupby(["task", "made_with", "scorer"], sort=False):
         how = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=40)
-        about = {"task": task, "condition": f"scorer={scorer}"}
+        about = {"task": task, "condition": ";".join(filter(None, [f"scorer={scorer}", differs[made_with]]))}
         names, values = np.array(in_order(part["model"]), object), part["value"].dropna()
         name = "rate" if values.isin([0, 1]).all() else "mean_score"
         mean = Rate.of if name == "rate" else partial(_mean, (0, 1) if values.between(0, 1).all() else None)
@@ -193,7 +199,7 @@ def save_as(form: str, result, folder: Path) -> Path:
     """Write what is behind a result (or records) in the form of another tool, into a folder; return the folder."""
     check_one_of("form", form, SAVED)
     measured = isinstance(result, Estimates) and result.records is not None
-    frame = result.records if measured else result
+    frame = result.records if measured else pd.DataFrame(result)
     kind = next((kind for kind, each in FORMS.items() if {each.model, each.value} <= {*frame}), "")
     if not (kind if form == "inspect" else measured):
         raise InputError(f"{form!r} needs answers, replies or verdicts: give `save` these, or what was measured on it.")
@@ -237,7 +243,7 @@ def _slug(text: str) -> str:
 
 def _ident(value) -> str:
     """Return an id that is the same for the same value, in the form of a UUID of version 4."""
-    return str(uuid.UUID(bytes=hashlib.sha256(json.dumps(value).encode()).digest()[:16], version=4))
+    return str(uuid.UUID(bytes=hashlib.sha256(json.dumps(value, default=str).encode()).digest()[:16], version=4))
 
 
 def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
@@ -256,7 +262,8 @@ def _save_inspect(kind: str, _, runs: Sequence, folder: Path) -> None:
         log = {"version": 2, "status": "success", "eval": spec, "plan": {}, "results": counts | {"scores": [score]}}
         place = folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"  # as Inspect calls its logs
         file = next(folder.glob(f"*_{ident}.json"), place)
-        write_whole(file, json.dumps(log | {"stats": {}, "samples": samples}, ensure_ascii=False, indent=1))
+        log |= {"stats": {}, "samples": samples}
+        write_whole(file, json.dumps(log, ensure_ascii=False, indent=1, default=str))
 
 
 def _save_every_eval_ever(kind: str, result: Estimates, runs: Sequence, folder: Path) -> None:

@@ -41,7 +41,7 @@ ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a 
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = scoring.CODES | {"yes": True, "no": False} | NULLS
-WHERE = "`columns`, a mapping {theirs: ours}, renames fields; data/README.md explains them."
+WHERE = "`columns`, {theirs: ours}, renames fields, {path: {field: value}} adds one; data/README.md explains them."
 
 
 def read_predictions(
@@ -139,6 +139,8 @@ def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping
     """Return rows without SENT as a table; names: {theirs: ours}. Of a frame only lists and objects are read by row."""
     if not isinstance(rows, pd.DataFrame):
         return pd.DataFrame(_share_values(path, rows, names))
+    if not len(rows) or not rows.columns.is_unique:
+        raise InputError(f"{path} must have records, and each column once, got {len(rows)} of {[*rows]}; mend that.")
     kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
     columns = {str(name): records.with_nulls(column) for name, column in kept.items()}
     plain = {str, int, float, bool, type(None)}
@@ -208,8 +210,9 @@ def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) ->
 
 def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which fields that others call otherwise have our names, answers by what they are."""
-    lacking = {field for fields in NEEDED if {*fields}.isdisjoint(frame) for field in fields}
-    if not lacking or "text" in frame:  # texts, which were not asked about yet
+    lacking = {field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields}
+    asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
+    if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
         return frame
     wanted = {field: others for field, others in HEADINGS.items() if field in lacking}
     frame = frame.rename(columns=records.called_otherwise(path, frame, wanted))
@@ -266,7 +269,7 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     """Give texts without an id one: a text is told by its prompt, author and sample."""
     prompt = next((name for name in ("prompt_id", "prompt_used") if name in frame and frame[name].notna().all()), "")
-    if "text_id" in frame or not prompt or "true_model" not in frame:
+    if "text_id" in frame or not prompt or not {"true_model", "evaluator_model"} <= {*frame}:
         return
     about = [frame[prompt].map(cache(lambda said: records.prompt_id_of(said) if " " in str(said) else said))]
     about += [frame[name] for name in ("sample",) if name in frame]

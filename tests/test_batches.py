@@ -1,5 +1,6 @@
 """Batches from outside: both forms, what goes wrong on the way, kills, and that nothing is bought twice."""
 
+import asyncio
 import json
 import random
 import signal
@@ -7,8 +8,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 from conftest import FULL, wait_for
+from fake_server import error
 from test_client import ask, process, questions, said, within
 from test_store import count, query
 
@@ -101,6 +104,11 @@ def test_a_batch_that_stays_is_waited_for_by_whoever_asks_next(store, batched, m
     waiting.communicate()
     fake.batch_faults.clear()
     monkeypatch.setenv("SELFEVAL_BATCH", "")
+    look, fake._look = fake._look, lambda batch: web.json_response(error("No such batch"), status=404)
+    assert all(
+        "No such batch; where" in r.error and "forget-batch" in r.error for r in ask(store, questions(model, 5))[0]
+    )
+    fake._look = look
     responses, tally = ask(store, questions(model, 5))
     assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 1 and not count(store, "claims")
     assert tally.cost == pytest.approx(fake.dollars)
@@ -129,6 +137,35 @@ def test_kills_lose_no_reply_and_buy_none_twice(store, batched, monkeypatch, cou
     assert len(bought(fake)) >= many - many // 20 * len(unknown) and {*bought(fake).values()} == {1}
     assert cost(store) == pytest.approx(fake.dollars) and all("is unknown" in error for error in unknown)
     counted(unknown=len(unknown), batches=len(fake.batches))
+
+
+def test_two_who_wait_for_one_batch_buy_nothing_twice(store, batched, monkeypatch):
+    """The second meets a batch that is sent for longer than the deadline, and learns late what was refused."""
+    fake, model = batched({1: "stays"})
+    fake.faults = lambda i, body: "400-temperature" if "temperature" in body else None
+    model = replace(model, provider=replace(model.provider, deadline=0.5))
+    asked, other = questions(model, 5, temperature=0), Store(store.path, store.recorded_folders[0])
+    send, look = batches.Batches._send, batches.Batches._look
+
+    async def slow(*what):
+        await asyncio.sleep(1)
+        return await send(*what)
+
+    async def late(self, there):
+        while self.store is other and len(fake.batches) < 2:
+            await asyncio.sleep(0.02)
+            asyncio.get_running_loop().call_later(0.5, fake.batch_faults.clear)
+        return await look(self, there)
+
+    async def both(first):
+        async with client.Client(store=other, batch=True) as second:
+            one, two = await client.gather(each.chat_all(asked, None) for each in (first, second))
+            return {r.status for r in one + two}
+
+    monkeypatch.setattr(batches.Batches, "_send", slow)
+    monkeypatch.setattr(batches.Batches, "_look", late)
+    assert within(store, both, batch=True) == {"ok"} and len(fake.batches) == 2
+    assert cost(store) == pytest.approx(fake.dollars) and not count(store, "claims")
 
 
 def test_rounds_go_out_together_and_equal_questions_once(store, batched):

@@ -128,6 +128,9 @@ REFUSED = {
     "axes that are none": (lambda c: c.result.plot(ax=3), "plt.subplots()"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
+    "answers to compare": (lambda c: se.compare(c.answers), "measure it first"),
+    "answers to save": (lambda c: se.save(c.answers, c.path.parent), "measure it first"),
+    "two kinds in one folder": (lambda c: [se.save(each, c.path.parent) for each in (c.identity, c.result)], "replace"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
     "an unknown statistic": (
         lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
@@ -146,7 +149,8 @@ def case(texts, answers, result, tmp_path_factory):
     path = tmp_path_factory.mktemp("mine") / "texts.csv"
     texts[["author", "prompt", "text"]].to_csv(path, index=False)
     anna = texts.replace({"author": {FLEET[0]: "Anna"}, "author_display": {"Perfect": "Anna"}})
-    return SimpleNamespace(texts=texts, answers=answers, result=result, path=path, anna=anna)
+    identity = se.measure_identity(se.ask_identity(FLEET[0], limit=2), n_resamples=2)
+    return SimpleNamespace(texts=texts, answers=answers, result=result, path=path, anna=anna, identity=identity)
 
 
 def echo(messages):

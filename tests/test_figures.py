@@ -268,9 +268,11 @@ def test_a_result_read_again_is_what_was_saved(found, tmp_path):
         pd.testing.assert_frame_equal(told, table.reset_index(drop=True), check_dtype=False, rtol=1e-5)
     assert (tmp_path / "one" / "self_recognition.svg").exists()
     assert "0.333333," in (tmp_path / "one" / "self_recognition.csv").read_text()
-    (tmp_path / "one" / "parameters.yaml").write_text("task: [exact_model]\nwords: 60\n")
+    (tmp_path / "one" / "parameters.yaml").write_text("task: [exact_model]\nwords: 60\nkind: k\nabout: ''\n")
+    (tmp_path / "parameters.yaml").write_text("out: ''\nof_another: 1\n")  # kept nowhere, so nobody read it
     estimates = se.runs(tmp_path)
     assert {*estimates["result"], *estimates["kind"], *estimates["words"]} == {"one", "recognition", 60}
+    assert "of_another" not in estimates
     with pytest.raises(InputError, match="no results below"):
         se.read_results(tmp_path / "nowhere")
 

@@ -230,6 +230,13 @@ def test_probabilities_alone_pass_without_a_column_of_answers(tmp_path):
 # no answer ------------------------------------------------------------------------------------------------------------
 
 
+def test_an_answer_beside_a_score_and_a_text_is_read_and_no_column_counts_twice():
+    frame = claimed("Yes.", "no", "answer").assign(score=0.5, text="It rained.")
+    pd.testing.assert_series_equal(estimates(frame), estimates(claimed("YES", "NO")))
+    for wrong in (frame.head(0), pd.concat([frame, frame["answer"]], axis=1)):
+        assert "must have records, and each column once" in refused(wrong)
+
+
 def test_few_answers_are_a_note_and_a_conclusion():
     frame = claimed("YES", "NO")
     quiet = (frame["evaluator_model"] == "GPT") & (frame["prompt_id"] % 3 == 0)

@@ -69,7 +69,7 @@ def test_rate_interval_and_paired_difference_of_a_real_log_are_those_computed_by
 
 
 def test_letters_parts_missing_samples_and_other_values(tmp_path, capsys):
-    values = ["C", "I", "P", "N"], [True, "no", "0.5", math.nan], [{"x": 1, "y": 5}] * 4, ["A", "B", 1, 0]
+    values = ["C", "I", "P", "N"], [True, "No", "0.5", math.nan], [{"x": 1, "y": 5}] * 4, ["A", "B", 1, 0]
     file = written(tmp_path, status="error", **dict(zip("abcd", values, strict=True)))
     told = se.measure_log([file]).set_index(["condition", "statistic"])["estimate"]
     for scorer, mean, missing in (("a", 0.5, 0.25), ("b", 0.5, 0.25), ("c.x", 1, 0), ("c.y", 5, 0)):
@@ -83,6 +83,28 @@ def test_letters_parts_missing_samples_and_other_values(tmp_path, capsys):
     for logs, sentence in ((theirs, "no log of Inspect AI"), (letters, "no numeric score"), (FILES, "no 'passage' in")):
         with pytest.raises(InputError, match=sentence):
             se.measure_log(logs, cluster="passage" * (logs is FILES))
+
+
+def test_a_retry_counts_once_other_arguments_are_another_condition_and_a_log_without_scores_is_named(tmp_path, capsys):
+    def log(name, of, samples=None, **about):
+        made = of | {"eval": of["eval"] | about, "samples": samples or of["samples"]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+        return tmp_path / f"{name}.json"
+
+    careful, hasty = LOGS
+    failed = [careful["samples"][0] | {"scores": None, "uuid": "before"}, *careful["samples"][1:]]
+    retried = [FILES[0], log("failed", careful, failed, created="2026-01-01T00:00:00+00:00")]
+    pd.testing.assert_frame_equal(pd.DataFrame(se.measure_log(retried)), pd.DataFrame(se.measure_log(FILES[0])))
+    shots = [log(k, of, task_args={"shots": k}) for k, of in enumerate(LOGS)]
+    found = se.measure_log(shots)
+    assert not len(se.compare(found)) and {c.split(";")[1] for c in found["condition"]} == {"shots=0", "shots=1"}
+    capsys.readouterr()
+    se.measure_log([FILES[0], log("none", hasty, [each | {"scores": None} for each in hasty["samples"]])])
+    assert "none.json: none of its 18 samples has a score" in capsys.readouterr().out
+    with pytest.raises(InputError, match="has no 'passage' in its metadata"):
+        se.measure_log(
+            log("null", careful, [each | {"metadata": {"passage": None}} for each in failed]), cluster="passage"
+        )
 
 
 def test_an_eval_file_is_read_and_one_in_zstandard_says_what_to_do(tmp_path):

@@ -21,6 +21,7 @@ MOST = {"inline": 5_000, "files": 20_000}  # requests of a batch, by its provide
 POLL = 20.0  # seconds between two looks at what is on its way
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
 URL = "/v1/chat/completions"
+FREE = "`selfeval store forget-batch {}` frees its requests to be sent again"
 
 
 class Batches(Endpoint):
@@ -59,7 +60,7 @@ class Batches(Endpoint):
             self._asked.discard(call.key)
             return found
         if found:
-            call.batch = self._running.get(found) or asyncio.create_task(self._follow(found))
+            call.batch = self._running.get(found) or asyncio.create_task(self._follow(found), name=BATCH + found)
             self._running[found] = call.batch
         elif self.batch:
             self._waiting[call.model.id, canonical(call.given.get("response_format"))].append(call)
@@ -117,7 +118,7 @@ class Batches(Endpoint):
         with self.store.change() as store:
             store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             store.executemany("UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls])
-        self._running[batch] = asyncio.create_task(self._send(batch, model.api_name, lines))
+        self._running[batch] = asyncio.create_task(self._send(batch, model.api_name, lines), name=BATCH + batch)
         for call in calls:
             call.batch = self._running[batch]
 
@@ -156,7 +157,7 @@ class Batches(Endpoint):
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
                 there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
-            lost = has_ended(owner, since) or time.time() > since + self.provider.deadline
+            lost = has_ended(owner, since)  # not after the deadline alone: a large file may still be on its way
             if state == "forgotten":
                 raise Again("again", f"the batch {batch} was not sent")
             try:
@@ -169,15 +170,14 @@ class Batches(Endpoint):
                     return *ended, json.loads(refused)
             except openai.APIError as error:
                 if getattr(error, "status_code", 0) in (401, 403, 404):
-                    raise Failure("open", str(error)) from error
+                    raise Failure("open", f"{error}; where the batch is gone for good, {FREE.format(batch)}") from error
             await asyncio.sleep(POLL)
 
     async def _look_up(self, batch: str, since: float) -> str | None:
         """Return the provider's name for a batch that may have been sent; None where it lists none of ours."""
         if self.provider.batch == "inline":
             lost = f"whether `{self.provider.name}` took the batch {batch} is unknown, since its answer was lost"
-            free = f"`selfeval store forget-batch {batch}` frees its requests to be sent again"
-            raise Failure("open", f"{lost}; look for it there, then {free}")
+            raise Failure("open", f"{lost}; look for it there, then {FREE.format(batch)}")
         async for each in (await self._sdk()).batches.list(limit=100):  # the newest first
             if (each.metadata or {}).get("selfeval") == batch:
                 return each.id

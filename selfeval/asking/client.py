@@ -219,7 +219,7 @@ class Client(contextlib.AbstractAsyncContextManager):
                     return response
                 thought, used = True, response.usage.get("completion", "?")
                 detail = f"all thinking: {used} tokens and no answer, asked with more"
-                self.store.release(key, self.ceiling, response.cost, "thinking", detail)
+                self.store.release(key, self.ceiling, response.cost, "thinking", detail, call.batch)
 
     @contextlib.contextmanager
     def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
@@ -231,7 +231,7 @@ class Client(contextlib.AbstractAsyncContextManager):
             cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
             outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
             if not call.batch or (isinstance(error, Failure) and error.outcome != "open"):
-                self.store.release(call.key, self.ceiling, cost, outcome, "broken off while it waited for a reply")
+                self.store.release(call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch)
             raise
         finally:
             self._flying -= 1

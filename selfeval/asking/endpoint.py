@@ -389,7 +389,8 @@ class Call:
     """One call with its attempts.
 
     key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens: of prompt and
-    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call.
+    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call; its name is
+    that of the owner of the claim.
     """
 
     key: str

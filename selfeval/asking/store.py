@@ -388,30 +388,29 @@ class Store:
             with self.change() as connection:
                 values = (key, request, text, time.time())
                 connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-                self._end(connection, key, own_name(), ceiling and ceiling.name, response.get("cost"))
+                self._end(connection, key, "%", ceiling and ceiling.name, response.get("cost"))
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error
         finally:
             in_flight.discard(f"{self.path} {key}")
 
-    def release(
-        self, key: str, ceiling: Ceiling | None, cost: float | None, outcome: str = "", detail: str = ""
-    ) -> None:
+    def release(self, key: str, ceiling: Ceiling | None, cost: float | None, outcome="", detail="", batch=None) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
-        cost: dollars of replies that are not stored. Where the file cannot be written now, the claim is left over.
+        cost: dollars of replies that are not stored. batch: that waits for the batch which had it; a newer claim stays.
+        Where the file cannot be written now, the claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
         with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
+            owner = batch.get_name() if batch else own_name()
+            self._end(connection, key, owner, ceiling and ceiling.name, cost)
 
     def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
-        """End a claim, ours or a batch's, and book what its call cost."""
-        query = "DELETE FROM claims WHERE key = ? AND (owner = ? OR owner LIKE ?)"
-        connection.execute(query, (key, owner, f"{BATCH}%"))
+        """End a claim of this owner (LIKE), and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, owner))
         if purse and cost:
             query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
             connection.execute(query, (purse, cost))
