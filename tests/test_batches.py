@@ -193,6 +193,20 @@ def test_a_ceiling_sends_what_it_has_room_for_and_a_dry_run_says_half_the_price(
         ask(store, questions(replace(model, price=None), 200), batch=True, max_cost=5)
 
 
+def test_new_questions_wait_for_the_room_that_a_batch_on_its_way_holds(store, batched, monkeypatch):
+    fake, model = batched({0: "stays"}, reply="so " * 5)
+    counts = client.ask(lambda asked: asked.chat_all(questions(model, 5)), {"dry_run": True, "batch": True})
+    monkeypatch.setenv("SELFEVAL_MAX_COST", f"night:{1.2 * counts.loc[0, 'usd_high']}")
+    monkeypatch.setenv("SELFEVAL_BATCH", "1")
+    waiting = process(store.path, range(5), model.id, first=SMALL.format(40))
+    wait_for(lambda: fake.batches and fake.batches[0]["looks"] > 2)
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate()
+    fake.batch_faults.clear()
+    responses, _ = ask(store, questions(model, 10)[::-1], batch=True)
+    assert {r.status for r in responses} == {"ok"} and {*bought(fake).values()} == {1} and not count(store, "claims")
+
+
 def test_what_jurors_share_is_marked_for_a_cache_and_changes_no_identity(store, batched):
     fake, model = batched(cached=0.1)
     plain, marked = (Request(model, user("shared, own"), shared=n) for n in (0, 6))

@@ -54,7 +54,10 @@ class Batches(Endpoint):
         self._asked.add(call.key)
         if ceiling and self.batch and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
-        async with self._claiming:  # one at a time asks whether there is room
+        with self.store.read() as store:  # what is on its way needs no room: its reply makes some for others
+            query = "SELECT 1 FROM claims WHERE key = ? AND owner LIKE ?"
+            sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
+        async with contextlib.nullcontext() if sent else self._claiming:  # one at a time asks whether there is room
             found = await self.store.claim(call.key, ceiling, amount / (1 + self.batch))
         if isinstance(found, dict):
             self._asked.discard(call.key)
