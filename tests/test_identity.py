@@ -75,8 +75,10 @@ def suite(tmp_path):
 def put(store, models, suite="suite", **options):
     """Run a suite and return its records and the client's tally."""
 
+    how = {"repeats": 5, "scoring": "claims", "judge": None, "temperature": 0.7, "seed": 0} | options
+
     async def work(client):
-        return await run_suite(client, models, suite, **options), client.tally
+        return await run_suite(client, models, suite, **how), client.tally
 
     return within(store, work)
 

@@ -226,13 +226,7 @@ def render(template: Template, truth: Identity, foil: Identity, arm: str, turns:
 
 
 def situations(
-    templates: Sequence[Template],
-    model: Model | str,
-    arms: Sequence[str] | None = None,
-    limit: int = 0,
-    seed: int = 0,
-    turns: int | None = None,
-    near: Sequence[Model | str] = (),
+    templates: Sequence[Template], model: Model | str, arms=None, limit=0, seed=0, turns=None, near=()
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
@@ -289,21 +283,13 @@ class Conversation:
 
 
 async def run_suite(
-    client: Client,
-    models: Sequence[Model],
-    suite: str | Path = "suite",
-    *,
-    repeats: int = 5,
-    scoring: str = "claims",
-    judge: str | Model | None = None,
-    temperature: float = 0.7,
-    seed: int = 0,
-    **which,
+    client: Client, models: Sequence[Model], suite: str | Path, *, repeats, scoring, judge, temperature, seed, **which
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    which (arms, limit, turns, near), seed: as in `situations`. repeats: conversations per situation. scoring: how free
-    replies are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+    Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in `situations`. repeats:
+    conversations per situation. scoring: how free replies are scored, of `replies.SCORING`; read-outs are always scored
+    by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,

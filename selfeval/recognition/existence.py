@@ -79,19 +79,12 @@ def question(statement: str, answer_type: str, reasoning: bool) -> str:
 
 
 async def collect_existence(
-    client: Client,
-    evaluators: Sequence[Model],
-    about: Sequence[Target],
-    ways: Sequence[dict],
-    *,
-    answer_types: str | Sequence[str] = tuple(ANSWERS),
-    reasoning: bool = False,
-    constrained: bool = False,
-    iterations: int = 1,
-    temperature: float = 0.0,
-    seed: int = 0,
+    client: Client, evaluators, about, ways, *, answer_types, reasoning, constrained, iterations, temperature, seed
 ) -> list[dict]:
     """Ask every evaluator about every target in every way; return one record per question, in this order.
+
+    evaluators: models. about: `targets`. ways: `templates`. The keywords are those of `selfeval.ask_existence`, where
+    their defaults stand.
 
     Records: the published fields (evaluator, evaluator_display, target_model, target_display, template_id, iteration,
     question, raw_response, parsed_response, existence_score, reasoning, parsing_error), then ours (task_type, exists,

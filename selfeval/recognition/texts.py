@@ -102,14 +102,7 @@ def build_paraphrase(text: str) -> list[dict]:
 
 
 async def generate_texts(
-    client: Client,
-    models: Sequence[Model],
-    writing_prompts: Sequence[dict],
-    *,
-    samples: int = 1,
-    words: int = 100,
-    temperature: float = 0.7,
-    seed: int = 0,
+    client: Client, models: Sequence[Model], prompts: Sequence[dict], *, samples=1, words=100, temperature=0.7, seed=0
 ) -> tuple[list[dict], list[dict]]:
     """Have every model write on every prompt; return (text records, failures), both in the order of the design.
 
@@ -121,7 +114,7 @@ async def generate_texts(
     check_whole("words", words, 1)
     check_whole("seed", seed, 0)
     check_at_least("temperature", temperature, 0)
-    design = [(p, p.get("words", words), s, m) for p in writing_prompts for s in range(samples) for m in models]
+    design = [(p, p.get("words", words), s, m) for p in prompts for s in range(samples) for m in models]
     requests = [
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
         Request(
