@@ -27,7 +27,7 @@ from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
-from selfeval.records import call_fields, chats, read_prompts, text_fields
+from selfeval.records import Rows, call_fields, chats, data_path, read_prompts, text_fields
 from selfeval.stats.contrasts import ORACLE, OWN
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -45,14 +45,21 @@ _SELF_TALK = re.compile(
 _ORDINARY = {"sim", "selfeval"}  # families and developers that are no names outside this project
 
 
-def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
-    """Return (prompts, human texts) of a source: a file of prompts, or `chats`, beginnings of chats between people.
+def writing_prompts(source: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return (prompts, human texts) of so many packaged prompts, of prompts in a file, texts or rows, or of `chats`.
 
-    A prompt of a chat shows BEFORE turns or a few more and asks for the next message; the human text is what the person
-    wrote there, of within half of the number of words that the models are asked for, so that all authors answer the
-    same prompts. For a file there are none. limit: the first `limit` prompts, 0 = all of a file; chats need a number.
+    Chats between people: a prompt shows BEFORE turns of one or a few more and asks for the next message; the human text
+    is what the person wrote there, of within half of the number of words that the models are asked for, so that all
+    authors answer the same prompts. Elsewhere there are none. limit: the first `limit` prompts, 0 = all; chats need a
+    number.
     """
-    if source != "chats":
+    if isinstance(source, int | float):
+        check_whole("prompts", source, 1)
+        found = read_prompts(data_path("prompts.jsonl"), source)
+        if len(found) < source:
+            raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {source}; ask for fewer.")
+        return read_prompts(found, limit), []
+    if not (isinstance(source, str) and source == "chats"):
         return read_prompts(source, limit), []
     check_whole("limit", limit, 1)
     check_whole("words", words, 2)
@@ -115,18 +122,11 @@ async def generate_texts(
     check_whole("seed", seed, 0)
     check_at_least("temperature", temperature, 0)
     design = [(p, p.get("words", words), s, m) for p in prompts for s in range(samples) for m in models]
-    requests = [
+    requests = []
+    for prompt, asked, sample, model in design:
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
-        Request(
-            m,
-            build_writing(p["prompt"], asked),
-            {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | m.parameters,
-            s,
-            seed,
-            cut_counts=True,
-        )
-        for p, asked, s, m in design
-    ]
+        how = {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | model.parameters
+        requests.append(Request(model, build_writing(prompt["prompt"], asked), how, sample, seed, cut_counts=True))
     responses = await client.chat_all(requests, "texts")
     texts, failures = [], []
     for (prompt, asked, sample, model), request, response in zip(design, requests, responses, strict=True):
