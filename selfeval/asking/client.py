@@ -95,9 +95,6 @@ class Client(contextlib.AbstractAsyncContextManager):
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
     async def __aexit__(self, *_) -> None:
-        await self.close()
-
-    async def close(self) -> None:
         """Close connections and files."""
         for endpoint in self._endpoints.values():
             await endpoint.close()
