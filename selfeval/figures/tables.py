@@ -153,11 +153,8 @@ KINDS = {  # kind of a result: its tables, first that of its estimates
     "existence": ("existence",),
     "log": ("log", "paired"),
 }
-CSV = {
-    "log": "inspect_log",
-    "recognition": "self_recognition",
-    "verdicts": "verdict_scores",
-}  # tables whose file has another name
+# tables whose file has another name
+CSV = {"log": "inspect_log", "recognition": "self_recognition", "verdicts": "verdict_scores"}
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion field first second".split(),
     *"predicted source arm conversation_id agent".split(),

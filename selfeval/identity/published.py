@@ -102,13 +102,8 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model: what a simulated one does (`simulated_reply`)
-    "correct": {},
-    "wrong_model": {"right": 0},
-    "confused": {"doubts": 1},
-    "refuses": {"abstain": 1},
-    "custom": {},
-}
+# of a mock model: what a simulated one does (`simulated_reply`)
+MODES = {"correct": {}, "wrong_model": {"right": 0}, "confused": {"doubts": 1}, "refuses": {"abstain": 1}, "custom": {}}
 
 
 class MockProvider(Provider):
@@ -162,12 +157,9 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
             return getattr(said, "content", said)
 
         return from_callable(call, name), name if is_known(name) else model_id
-    if isinstance(model, str | Model):
-        return get(model) if isinstance(model, str) else model, model_id
     if callable(model):
         return from_callable(model, model_id or getattr(model, "__name__", "function")), model_id
-    known = "an id, a Model, a function of the messages or an object with `generate(messages, **kwargs)`"
-    raise InputError(f"`model` must be {known}, got {model!r:.80}.")
+    return get(model), model_id
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
