@@ -98,16 +98,15 @@ def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: 
     }
 
 
+def fields_of(response: "Response", *names: str) -> dict:
+    """Return what a record has of a reply by the reply's own names."""
+    return {name: getattr(response, name) for name in names}
+
+
 def call_fields(request: "Request", response: "Response") -> dict:
     """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
-    return {
-        "served_model": response.served_model,
-        "served_by": response.served_by,
-        "reasoning": response.reasoning,
-        "messages": request.full()[0],
-        "adapted": response.adapted,
-        "asked_again": response.earlier or None,
-    }
+    sent = {"messages": request.full()[0], "adapted": response.adapted, "asked_again": response.earlier or None}
+    return fields_of(response, "served_model", "served_by", "reasoning") | sent
 
 
 # files ----------------------------------------------------------------------------------------------------------------

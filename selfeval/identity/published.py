@@ -24,7 +24,7 @@ from selfeval.identity.suite import Conversation, Situation, Template, check_for
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.paths import write_whole
-from selfeval.records import path_to_read
+from selfeval.records import fields_of, path_to_read
 from selfeval.stats.engine import Rate, check_level
 
 __all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
@@ -264,8 +264,7 @@ class EvalRunner:
             "status": response.status,
             "repeat": conversation.repeat,
             "weight": self.scoring.get("weights", {}).get(case.condition, 1),
-            "served_model": response.served_model,
-            "request_id": response.request_id,
+            **fields_of(response, "served_model", "request_id"),
         }
         said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
         return Fields(

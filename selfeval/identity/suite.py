@@ -29,7 +29,7 @@ from selfeval.identity.names import Entity, compare, content, entity, entity_of,
 from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
-from selfeval.records import call_fields
+from selfeval.records import call_fields, fields_of
 from selfeval.stats.identity import ARMS, FALSE
 
 FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
@@ -389,8 +389,7 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             "reply": response.text if response.status != "error" else response.error,
             "status": response.status,
             **dict.fromkeys(VERDICT),
-            "usage": response.usage,
-            "request_id": response.request_id,
+            **fields_of(response, "usage", "request_id"),
             **call_fields(Request(conversation.model, messages), response),
         }
 

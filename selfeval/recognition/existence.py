@@ -17,6 +17,7 @@ from selfeval.asking.request import Request, Response, choice_format, user
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
 from selfeval.paths import shipped
+from selfeval.records import fields_of
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip
@@ -136,10 +137,7 @@ def _record(target: Target, way: Mapping, kind: str, request: Request, response:
         "answer_type": kind,
         "asked_reasoning": reasoning,
         "status": status,
-        "usage": response.usage,
-        "request_id": response.request_id,
-        "served_model": response.served_model,
-        "served_by": response.served_by,
+        **fields_of(response, "usage", "request_id", "served_model", "served_by"),
         "asked_again": response.earlier or None,
     }
 

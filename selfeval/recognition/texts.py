@@ -27,7 +27,7 @@ from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
-from selfeval.records import Rows, call_fields, chats, data_path, read_prompts, text_fields
+from selfeval.records import Rows, call_fields, chats, data_path, fields_of, read_prompts, text_fields
 from selfeval.stats.contrasts import ORACLE, OWN
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -141,16 +141,9 @@ def _has_text(response: Response) -> bool:
 
 def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: Request, response: Response) -> dict:
     first = text_fields(model.id, model.display, prompt["prompt_id"], prompt["prompt"], sample, response.text)
-    return first | {
-        "words_asked": asked,
-        "status": response.status,
-        "finish_reason": response.finish_reason,
-        "usage": response.usage,
-        "parameters": request.full()[1],
-        "request_id": response.request_id,
-        "error": response.error,
-        **call_fields(request, response),
-    }
+    first |= {"words_asked": asked} | fields_of(response, "status", "finish_reason", "usage")
+    first |= {"parameters": request.full()[1]} | fields_of(response, "request_id", "error")
+    return first | call_fields(request, response)
 
 
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
@@ -186,7 +179,7 @@ async def paraphrase(
     done, failed = [], []
     for text, request, response in zip(texts, requests, responses, strict=True):
         new = {"text": response.text, "words": len(response.text.split()), "paraphrased_by": model.id}
-        new |= {"status": response.status, "usage": response.usage, "request_id": response.request_id}
+        new |= fields_of(response, "status", "usage", "request_id")
         served = {name: text.get(name) for name in ("served_model", "served_by")}
         new |= {"error": response.error} | call_fields(request, response) | served
         (done if _has_text(response) else failed).append(text | new)

@@ -204,11 +204,7 @@ def read_judgements(
     files = _as_list(verdicts) if are_files(verdicts) else []
     beside = [path_to_read(file).with_name("conversations.jsonl") for file in files]
     whole = read_conversations(controls)
-    more = [
-        *read_conversations([file for file in beside if file.is_file()]),
-        *read_conversations(conversations),
-        *whole,
-    ]
+    more = read_conversations([file for file in beside if file.is_file()]) + read_conversations(conversations) + whole
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
     stay = {one.conversation_id for one in whole}
