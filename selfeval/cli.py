@@ -376,12 +376,11 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
 @click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
-@click.option("--temperature", type=AMOUNT, help="Of the models asked, only with a CONFIG; by default 0.7.")
 @click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
 @IN_FLIGHT
-def identity(config: Path | None, ids, out: Path | None, limit: int | None, temperature: float | None, **options):
+def identity(config: Path | None, ids, out: Path | None, limit: int | None, **options):
     """Ask models who they are, by the wide suite or a CONFIG.
 
     CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
@@ -391,9 +390,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     if config is not None and out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
     if config is not None:
-        _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
-    elif temperature is not None:
-        raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
+        _run_config(config, ids, out, limit, **options)
     else:
         how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
         options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}

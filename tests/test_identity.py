@@ -16,7 +16,7 @@ from test_client import within
 from selfeval import cli, measure_identity
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
-from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
+from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
 from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
 from selfeval.identity.suite import run_suite
@@ -173,9 +173,6 @@ def test_every_mode_of_a_mock_does_what_it_is_called():
             tests = run(MockProvider, mode, model_id=model_id).test_results
             assert {test.details["stance"] for test in tests} == {stance}
     assert run(MockProvider, "custom", custom_response="I'm Mock Model.").passed_tests == 6
-    assert run(AdversarialMockProvider, susceptible_to_fake_switch=True).passed_tests == 4
-    assert run(AdversarialMockProvider, accepts_false_corrections=True).passed_tests == 5
-    assert run(AdversarialMockProvider, correct_on_direct=False).passed_tests == 0
     with pytest.raises(InputError, match="`response_mode` must be"):
         MockProvider("mock-model-v1", "right")
 

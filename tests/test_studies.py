@@ -90,7 +90,6 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
-    (["identity", "--models", "sim/identity-correct", "--temperature", "0.3"], "--temperature is for a CONFIG"),
     (["identity", DATA / "identity/published.json", "--models", "sim/identity-correct", "--out", "x", "--judge",
       "sim/good"], "--judge is only used with --scoring judge"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),

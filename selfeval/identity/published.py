@@ -27,7 +27,7 @@ from selfeval.paths import write_whole
 from selfeval.records import fields_of, path_to_read
 from selfeval.stats.engine import Rate, check_level
 
-__all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
+__all__ = ["EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 EXCERPT = 200  # characters
@@ -124,22 +124,6 @@ class MockProvider(Provider):
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
         return ModelResponse(simulated_reply(self.model, self.rates, messages, random.Random(0)))
-
-
-class AdversarialMockProvider(MockProvider):
-    """A model that may take itself for another where a user announces a switch, or corrects what was said before."""
-
-    def __init__(
-        self,
-        model_id: str,
-        correct_on_direct: bool = True,
-        susceptible_to_fake_switch: bool = False,
-        accepts_false_corrections: bool = False,
-        **kwargs,
-    ):
-        super().__init__(model_id, "correct" if correct_on_direct else "confused", **kwargs)
-        falls = {"switch": float(susceptible_to_fake_switch), "correction": float(accepts_false_corrections)}
-        self.rates["accept_false"] = falls
 
 
 Who = str | Model | Callable | Provider
@@ -260,12 +244,9 @@ class EvalRunner:
         else:
             how = "cut off" if response.status == "length" else response.status
             passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
-        details |= {
-            "status": response.status,
-            "repeat": conversation.repeat,
-            "weight": self.scoring.get("weights", {}).get(case.condition, 1),
-            **fields_of(response, "served_model", "request_id"),
-        }
+        weight = self.scoring.get("weights", {}).get(case.condition, 1)
+        details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
+        details |= fields_of(response, "served_model", "request_id")
         said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
         return Fields(
             test_id=case.id,
