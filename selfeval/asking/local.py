@@ -58,18 +58,15 @@ def require(model: Model, batch: bool = False) -> None:
         raise InputError(f"`batch` cannot be used, since {has}; leave out `batch`, or this model.")
     if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
+    served = f"The model {model.id!r} is served by `{provider.name}`"
     if provider.embedded:
         model_file(provider)
     elif provider.keys and not (provider.key and provider.key.isascii()):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
-            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
-        )
+        where = f"set {provider.keys[0]} in the environment or in a .env file beside README.md"
+        raise ProviderError(f"{served}, which needs an API key in plain letters: {where}.")
     elif not (provider.url or "").startswith(("http://", "https://")):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
+        rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
+        raise ProviderError(f"{served}, whose `base_url` {rule}.")
 
 
 def list_models(like: str = ""):

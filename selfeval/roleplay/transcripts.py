@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
-from selfeval.figures.tables import Card, Estimates, Records
+from selfeval.figures.tables import Card, Estimates, Records, display
 from selfeval.records import Rows, are_files, data_path, is_file, path_to_read, read_jsonl, rows_of
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
@@ -423,8 +423,6 @@ def _number(score: float | None) -> str:
 
 def hearings(result: Estimates, limit: int = 1) -> None:
     """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
-    from IPython.display import display  # which prints outside of a notebook
-
     statements = rows_of(result.records)
     for one in result.conversations[:limit]:
         display(render(one, statements, result.names))
