@@ -366,24 +366,13 @@ def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
     t = s.template
+    about = {"model": conversation.model.id, "suite": suite, "family": t.family, "condition": t.condition}
+    about |= {"template_id": clusters[t.twin or t.id], "variant": t.id, "control_of": t.control_of, "arm": s.arm}
+    about |= {"language": t.language, "truth": truth.name, "truth_maker": truth.maker}
+    about |= {"foil": s.foil.name, "foil_maker": s.foil.maker, "foil_id": s.foil.id}
+    about |= {"expect": t.expect, "repeat": conversation.repeat}
     for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], one[1] == "readout")):
-        yield {
-            "model": conversation.model.id,
-            "suite": suite,
-            "family": t.family,
-            "condition": t.condition,
-            "template_id": clusters[t.twin or t.id],
-            "variant": t.id,
-            "control_of": t.control_of,
-            "arm": s.arm,
-            "language": t.language,
-            "truth": truth.name,
-            "truth_maker": truth.maker,
-            "foil": s.foil.name,
-            "foil_maker": s.foil.maker,
-            "foil_id": s.foil.id,
-            "expect": t.expect,
-            "repeat": conversation.repeat,
+        yield about | {
             "turn": turn,
             "source": source,
             "reply": response.text if response.status != "error" else response.error,

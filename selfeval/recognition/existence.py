@@ -6,8 +6,8 @@ say yes; what it knows is the difference between the real and the invented (`sta
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import yaml
 
@@ -35,8 +35,7 @@ _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 _MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A name that is asked about: a model of the registry (its id), or an invented one (id None)."""
 
     display: str

@@ -255,10 +255,7 @@ class Question:
         if self.condition.score == "stated" and self.task != "lineup":
             likely = parse_likelihood(response.text)
             return {"score": likely if likely is None or place != 2 else 1 - likely, "scores": None}
-        options = {
-            "binary_self": {"yes": "YES", "no": "NO"},
-            "pairwise_self": dict(zip(PLACES, PAIR, strict=True)),
-        }
+        options = {"binary_self": {"yes": "YES", "no": "NO"}, "pairwise_self": dict(zip(PLACES, PAIR, strict=True))}
         chances = probabilities(response.logprobs, options.get(self.task, self.candidates), self.condition.answer)
         if chances is None:
             return {"score": None, "scores": None}

@@ -263,13 +263,10 @@ async def collect_likelihoods(
     rows = []
     for (model, text), response in zip(design, responses, strict=True):
         chances = [logprob for _, logprob, *_ in response.logprobs or ()]
-        rows.append({
-            "text_id": text["text_id"], "prompt_id": text["prompt_id"], "sample": text["sample"],
-            "author": text["author"], "candidate": model.id, "show_prompt": show_prompt,
-            "logprob": sum(chances) if chances else None, "tokens": len(chances) or None,
-            "characters": len(text["text"]), "status": response.status, "error": response.error,
-            "served_model": response.served_model, "served_by": response.served_by,
-        })  # fmt: skip
+        row = {name: text[name] for name in ("text_id", "prompt_id", "sample", "author")}
+        row |= {"candidate": model.id, "show_prompt": show_prompt, "logprob": sum(chances) if chances else None}
+        row |= {"tokens": len(chances) or None, "characters": len(text["text"])}
+        rows.append(row | fields_of(response, "status", "error", "served_model", "served_by"))
     return rows
 
 
