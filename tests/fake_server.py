@@ -4,23 +4,17 @@
         client = AsyncOpenAI(base_url=server.url, api_key="x")        # the first request meets "429", the third "drop"
         assert [entry["fault"] for entry in server.ledger] == [...]
 
-It runs in a thread of its own (own event loop; callables and the ledger stay plain Python). As its own process, for
-benchmarks: `python tests/fake_server.py 0.1 NO`; the first line it prints is the URL, and it ends when its parent does.
+It runs in a thread of its own (own event loop; callables and the ledger stay plain Python).
 """
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import math
-import os
 import random
 import re
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 
 from aiohttp import web
 
@@ -30,19 +24,13 @@ def default_reply(body):
     return "reply-" + hashlib.sha256(json.dumps(body.get("messages"), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def instance(schema):
-    """Return a valid instance of a JSON schema: its first enum value wherever there is one."""
-    for key in ("anyOf", "oneOf"):
-        if schema.get(key):
-            return instance(schema[key][0])
-    if "const" in schema or schema.get("enum"):
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    kind = schema.get("type", "object")
-    if kind == "object":
-        return {name: instance(part) for name, part in schema.get("properties", {}).items()}
-    if kind == "array":
-        return [instance(schema.get("items", {"type": "string"}))] * schema.get("minItems", 0)
-    return {"string": "text", "integer": 1, "number": schema.get("minimum", 0.5), "boolean": True}.get(kind)
+def instance(schema, draw=0):
+    """Return an instance of a JSON schema in the forms that the package has, which a number chooses."""
+    if "enum" in schema:
+        return schema["enum"][draw % len(schema["enum"])]
+    if schema["type"] == "object":
+        return {name: instance(part, draw) for name, part in schema["properties"].items()}
+    return {"array": [], "boolean": True}.get(schema["type"], f"text {draw}")
 
 
 def pieces(text):
@@ -363,25 +351,3 @@ class FakeServer:
         if request.transport:
             request.transport.close()  # flushes what was written, then closes
         return web.Response()
-
-
-def main(latency, reply):
-    """Answer every request with a text after so many seconds, until the parent is gone."""
-    parent = os.getppid()
-    with FakeServer(reply, latency=float(latency)) as server, contextlib.suppress(KeyboardInterrupt):
-        print(server.url, flush=True)
-        while os.getppid() == parent:
-            time.sleep(0.5)
-
-
-@contextlib.contextmanager
-def served(latency: float, reply: str = "NO") -> Iterator[str]:
-    """Run the server in a process of its own, as benchmarks need it; yield its URL."""
-    command = [sys.executable, __file__, str(latency), reply]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield process.stdout.readline().strip()
-        process.terminate()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

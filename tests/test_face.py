@@ -7,14 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import matplotlib.pyplot
 import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
-from conftest import KEY
+from conftest import KEY, wait_for
 
 import selfeval as se
 from selfeval import ROOT
@@ -213,12 +212,6 @@ def test_an_interrupted_script_ends_and_buys_nothing_more(script, server, tmp_pa
     _, said = process.communicate(timeout=30)
     assert b"KeyboardInterrupt" in said and KEY.encode() not in said
     assert 1 <= len(fake.ledger) <= 2
-
-
-def wait_for(met):
-    until = time.monotonic() + 60
-    while not met() and time.monotonic() < until:
-        time.sleep(0.05)
 
 
 # names ----------------------------------------------------------------------------------------------------------------

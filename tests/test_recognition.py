@@ -308,7 +308,6 @@ def test_a_pair_is_marked_where_either_text_says_who_wrote_it(leaky, marked):
     ("I cannot tell.", "ok"), ("Perfect or Chance", "ok"), ("NO, because", "length"), ("", "empty"),
     ("Perfect", "refusal"), ("YES", "error"),
 ])  # fmt: skip
-@pytest.mark.fault("no answer")
 def test_whatever_is_no_answer_stays_null_and_is_named(reply, status):
     evaluator = from_callable(lambda messages, **parameters: Response(reply, status, error=reply), "mine/silent")
     for row in itertools.chain(*ask([evaluator], written("perfect", "chance", n_prompts=1)).values()):
