@@ -116,10 +116,8 @@ def test_kills_lose_no_reply_and_buy_none_twice(store, batched, monkeypatch):
         return len(fake.ledger) + sum(batch["looks"] for batch in fake.batches)
 
     for _ in range(kills):
-        enough, victim = (
-            seen() + draw.randrange(1, 12),
-            process(store.path, range(many), model.id, first=SMALL.format(many // 20)),
-        )
+        enough = seen() + draw.randrange(1, 12)
+        victim = process(store.path, range(many), model.id, first=SMALL.format(many // 20))
         wait_for(lambda enough=enough, victim=victim: seen() >= enough or victim.poll() is not None)
         victim.kill()
         victim.communicate()

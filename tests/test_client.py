@@ -511,14 +511,9 @@ def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry,
     base = identity(**given)
     assert base == identity(max_tokens=5.0, temperature=1.0) == identity(**given, top_p=None)
     assert base == identity(**given, seed=9)  # this provider takes no seed
-    different = [
-        identity(temperature=0.9, max_tokens=5),
-        identity(temperature=1),
-        identity(**given, sample=1),
-        identity(**given, text="q "),
-        identity(**given, model="openai:n"),
-        identity(**given, model="openrouter:openai/m"),
-    ]
+    changes = {"temperature": [0.9], "max_tokens": [None], "sample": [1], "text": ["q "]}
+    changes |= {"model": ["openai:n", "openrouter:openai/m"]}
+    different = [identity(**given | {name: value}) for name, values in changes.items() for value in values]
     monkeypatch.setenv("OPENAI_API_KEY", "another")
     assert base == identity(**given)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")  # no longer the provider's own address

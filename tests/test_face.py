@@ -57,11 +57,7 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
     verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
     unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
-    measured = [
-        se.measure_identity(replies, n_resamples=50),
-        se.measure_jury(verdicts),
-        se.measure_existence(unknown),
-    ]
+    measured = [se.measure_identity(replies, n_resamples=50), se.measure_jury(verdicts), se.measure_existence(unknown)]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
     for kind, one in zip(("identity", "jury", "existence"), measured, strict=True):
         assert se.save(one, tmp_path / kind) == tmp_path / kind

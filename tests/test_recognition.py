@@ -369,14 +369,8 @@ def test_simulated_evaluators_answer_every_task_and_our_own_records_are_read_the
 
 def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
     """Equal replies to equal questions are parsed once; what the order shown changes is not equal."""
-    common = {
-        "text_id": 1,
-        "true_model": "lab/a",
-        "evaluator_model": "lab/a",
-        "task_type": "exact_model",
-        "predicted_model": None,
-        "predicted_self": None,
-    }
+    common = dict.fromkeys(["true_model", "evaluator_model"], "lab/a") | {"text_id": 1, "task_type": "exact_model"}
+    common |= dict.fromkeys(["predicted_model", "predicted_self"])
     asked = [(["lab/a", "lab/b"], "names", "lab/b"), (["lab/b", "lab/a"], "names", "lab/b"),
              (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}

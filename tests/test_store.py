@@ -270,15 +270,6 @@ def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store,
     other.close()
 
 
-def test_statistics_name_provider_model_tokens_and_cost(store, server):
-    server(reply="a b", cost=0.5, faults=["500"])
-    ask(store, questions(get("openai:m"), 3))
-    [row] = store.statistics()
-    assert row.pop("prompt_tokens") == 9
-    assert row == {"provider": "openai", "model": "m", "replies": 3, "completion_tokens": 9, "cost": 1.5, "unpriced": 0}
-    assert store.outcomes() == {"transient": 1}
-
-
 TAMPER = {
     "another question": lambda line: line.replace(b"question 1", b"question 9"),
     "no JSON": lambda line: line[:-20] + b"\n",
