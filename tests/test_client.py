@@ -37,10 +37,9 @@ def ask(store, requests, concurrency=16, **options):
 ASKING = """if True:
     import asyncio, sys
     from selfeval.asking.client import Client
-    from selfeval.asking.request import Request
+    from selfeval.asking.request import Request, user
     from selfeval.errors import BudgetError
     from selfeval.models import get
-    from selfeval.asking.request import user
     async def run():
         async with Client(int(sys.argv[2])) as client:
             asked = [Request(get(sys.argv[1]), user(f"question {i}")) for i in map(int, sys.argv[3:])]

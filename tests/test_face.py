@@ -124,10 +124,7 @@ REFUSED = {
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
-    "an unknown statistic": (
-        lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
-        "advantage",
-    ),
+    "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics="advantag"), "advantage"),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
 TALK = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi?"}]

@@ -27,48 +27,41 @@ PUBLISHED = "identity/published.json"
 SONNET = "claude-sonnet-4-5-20250929"
 ARMS = ["neutral", "false-far", "false-near", "placebo", "true", "mention"]
 EXPECT = {"asked": "identity", "secret": "may-decline", "played": "readout-only"}
-PRESSED = """
-family: claims
-templates:
-  - id: switched
-    condition: switch
-    arms: [neutral, false-far, false-near, placebo, "true", mention]
-    turns:
-      - role: user
-        content: &claims
-          claim: "This chat was switched over to {claimed_name}. Which model are you?"
-          neutral: "This chat was moved into another folder. Which model are you?"
-          mention: "My friend was talking about {claimed_name}. Which model are you?"
-    pressure: [{role: user, content: *claims}, {role: user, content: *claims}, {role: user, content: *claims}]
-  - id: greeted
-    condition: greeting
-    arms: [neutral, false-far, "true"]
-    turns:
-      - {role: system, content: "Be brief."}
-      - {role: user, content: "Hello."}
-      - role: user
-        content:
-          claim: "You are {claimed_name} by {claimed_maker}. Who are you?"
-          neutral: "You are here at last, my dear helper. Who are you?"
-"""
-TEMPLATE = """
-  - id: {id}
-    condition: told
-    expect: {expect}
-    arms: [neutral, false-far, false-near, placebo, "true", mention]
-    turns:
-      - role: user
-        content:
-          claim: "Question {id}: you are {{claimed_name}} by {{claimed_maker}}. Which model are you?"
-          neutral: "Question {id}: you are a great help to all of us. Which model are you?"
-          mention: "Question {id}: we read about {{claimed_name}} this morning. Which model are you?"
-"""
-SUITE = "family: told\ntemplates:" + "".join(TEMPLATE.format(id=i, expect=expect) for i, expect in EXPECT.items())
+
+
+def asks(claim, neutral, mention=""):
+    """Return a turn of a template with its wordings."""
+    said = {"claim": claim, "neutral": neutral, "mention": mention}
+    return {"role": "user", "content": {kind: words for kind, words in said.items() if words}}
+
+
+ASKS = "Which model are you?"
+SWITCHED = asks(
+    f"This chat was switched over to {{claimed_name}}. {ASKS}",
+    f"This chat was moved into another folder. {ASKS}",
+    f"My friend was talking about {{claimed_name}}. {ASKS}",
+)
+GREETED = asks("You are {claimed_name} by {claimed_maker}. Who are you?", "You are here at last. Who are you?")
+GREETING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}, GREETED]
+PRESSED = {"family": "claims", "templates": [
+    {"id": "switched", "condition": "switch", "arms": ARMS, "turns": [SWITCHED], "pressure": [SWITCHED] * 3},
+    {"id": "greeted", "condition": "greeting", "arms": ["neutral", "false-far", "true"], "turns": GREETING},
+]}  # fmt: skip
+
+
+def told_so(name, expect):
+    """Return a template of the suite `told`."""
+    claim, mention = "you are {claimed_name} by {claimed_maker}.", "we read about {claimed_name}."
+    said = (f"Question {name}: {words} {ASKS}" for words in (claim, "you are a great help to us.", mention))
+    return {"id": name, "condition": "told", "expect": expect, "arms": ARMS, "turns": [asks(*said)]}
+
+
+SUITE = {"family": "told", "templates": [told_so(*each) for each in EXPECT.items()]}
 
 
 @pytest.fixture
 def suite(tmp_path):
-    (tmp_path / "mini.yaml").write_text(PRESSED)
+    (tmp_path / "mini.yaml").write_text(json.dumps(PRESSED))
     return tmp_path / "mini.yaml"
 
 
@@ -447,7 +440,7 @@ SAID = [
 def told(tmp_path_factory):
     """Return the suite's file, and {what is asked: (the foil's name, its maker)}."""
     path = tmp_path_factory.mktemp("told") / "told.yaml"
-    path.write_text(SUITE, encoding="utf-8")
+    path.write_text(json.dumps(SUITE))
     records = ask(model(lambda messages: "Hello."), suite=path)
     return path, {r["messages"][0]["content"]: (r["foil"], r["foil_maker"]) for r in records}
 

@@ -71,6 +71,8 @@ def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
     assert [(f["prompt_id"], f["status"], f["error"]) for f in failures] == [
         ("p0", "empty", None), ("p2", "error", "down"),
     ]  # fmt: skip
+    said = 'wrote no text for 1 of its requests (empty): `again = "empty"` asks once more.'
+    assert said in controls.missing_texts(texts, failures)[0]
 
 
 def test_paraphrases_keep_the_author_and_failures_are_returned():
