@@ -92,6 +92,8 @@ ANSWERS = {
     "429-none": (429, RATE, None),
     "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),
     "429-quota": (429, QUOTA, None),
+    "401": (401, error("Incorrect API key provided: {key}.", "invalid_api_key"), None),  # two repeat what was sent
+    "404": (404, error("The model `{model}` does not exist.", "model_not_found"), None),
     "402": (402, error("Insufficient credits. Add more credits to continue.", 402), None),
     "403": (403, error("Your country, region, or territory is not supported.", "unsupported_country"), None),
     "400": (400, error("Invalid request", "bad_request"), None),
@@ -132,9 +134,8 @@ EDITS = {
     "surrogate": message(content="lone \ud800 surrogate"),
     "nul": message(content="before\x00after"),
 }
-ECHOES = ("401", "404")  # their text repeats part of the request
 WIRE = ("drop", "short", "truncated", "hang", "trickle")  # they break the transport, see FakeServer._wire
-FAULTS = (*ANSWERS, *EDITS, *ECHOES, *WIRE)
+FAULTS = (*ANSWERS, *EDITS, *WIRE)
 
 
 class FakeServer:
@@ -245,13 +246,7 @@ class FakeServer:
         extra = {"x-request-id": f"req-{index}"}
         if fault in WIRE:
             return await self._wire(fault, request, body)
-        if fault == "401":
-            data = error(f"Incorrect API key provided: {headers.get('Authorization', '')[7:]}.", "invalid_api_key")
-            entry["status"] = 401
-        elif fault == "404":
-            data = error(f"The model `{body.get('model')}` does not exist.", "model_not_found")
-            entry["status"] = 404
-        elif fault in ANSWERS:
+        if fault in ANSWERS:
             entry["status"], data, wait = ANSWERS[fault]
             extra |= wait(self.retry_after) if wait else {}
         elif request.path == "/tokenize":
@@ -261,6 +256,9 @@ class FakeServer:
             EDITS.get(fault, lambda data: None)(data)
         kind = "text/html" if isinstance(data, bytes) and data.startswith(b"<") else "application/json"
         data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        if fault in ("401", "404"):
+            key, model = headers.get("Authorization", "")[7:], str(body.get("model"))
+            data = data.replace(b"{key}", key.encode()).replace(b"{model}", model.encode())
         return web.Response(status=entry["status"], body=data, content_type=kind, headers=extra)
 
     # batches, inline as OpenRouter takes them and as OpenAI's files; how one fares is `batch_faults` {number: name}:

@@ -385,14 +385,6 @@ def test_a_reply_carries_what_it_cost(store, server):
     assert fake.ledger[0]["path"] == "/v1/chat/completions"
 
 
-def test_where_a_provider_says_no_cost_it_is_that_of_the_tokens(store, server, registry):
-    server(reply="YES")
-    registry("models: [{id: 'openai:m', display: M, price: {input: 2.0, output: 30.0}}]")
-    [response], tally = ask(store, questions(get("openai:m"), 1))
-    assert response.usage["prompt"] == 3 and response.usage["completion"] == 2
-    assert response.cost == tally.cost == pytest.approx((3 * 2 + 2 * 30) / 1e6)
-
-
 def test_equal_requests_of_one_batch_are_one_call(store, server):
     fake = server(latency=0.05)
     model = get("openai:m")
@@ -543,3 +535,12 @@ def test_a_wrong_keyword_of_a_verb_is_one_sentence():
         se.generate_texts("sim/perfect", concurency=2)
     with pytest.raises(InputError, match="`ask_existence` takes no keyword 'zzz'; it takes models, "):
         se.ask_existence([], zzz=1)
+
+
+def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, own_store, monkeypatch):
+    names = iter(["East", "West"])
+    monkeypatch.setattr("fake_server.completion", lambda *given: completion(*given) | {"provider": next(names)})
+    server()
+    texts = se.generate_texts("openai:m", prompts=2)
+    assert sorted(texts["served_by"]) == ["East", "West"]
+    assert "openai:m was served by 2 endpoints: m via East, m via West." in capsys.readouterr().out

@@ -10,7 +10,6 @@ import shutil
 import tomllib
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 import yaml
 from dictionary import anchor
