@@ -26,7 +26,7 @@ def test_models_lists_the_registry_and_says_which_key_is_missing():
 
 def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     rows = []
-    for model, usage in (("counted", {"prompt": 7}), ("uncounted", {})):
+    for model, usage in (("counted", {"prompt": 7, "completion": 2}), ("uncounted", {})):
         request = {"model": model, "messages": [], "provider": {"provider": "mine"}}
         rows.append({"key": key_of(canonical(request)), "request": request, "response": {"text": "x", "usage": usage}})
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -34,7 +34,7 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     with contextlib.closing(sqlite3.connect(own_store)) as connection, connection:
         connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
-    assert lines == [["mine", "counted", "1", "7", "?", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
+    assert lines == [["mine", "counted", "1", "7", "2", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
 
 
 IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/good", "--output", "x.json"]
