@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fake_server import served
+from served import served
 
 WAYS = {"100 ms, 64 in flight": (1_000, 0.1, 64), "20 ms, 128 in flight": (5_000, 0.02, 128)}
 

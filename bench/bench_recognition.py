@@ -38,7 +38,8 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
             texts, _ = await generate_texts(asking, fleet, asked, words=20, seed=seed)
-            answers = await design.collect_predictions(asking, fleet, texts, questions.Condition(), seed=seed)
+            how = {"tasks": questions.TASKS[:2], "seed": seed}
+            answers = await design.collect_predictions(asking, fleet, texts, questions.Condition(), **how)
         return pd.DataFrame([record for records in answers.values() for record in records])
 
     covered, always = [], []

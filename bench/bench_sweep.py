@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import nbformat
-from fake_server import served
+from served import served
 
 RUNS, WORKERS = 16, 2
 ASKING, CALLS, LATENCY = 6, 500, 0.1  # runs of one notebook, calls of each, seconds that a reply takes

@@ -47,10 +47,8 @@ class _OneSentence(click.Group):
             error.message += f" {error.ctx.command_path} has {', '.join(there)}."
             raise
         except (SelfevalError, OSError) as error:
-            click.echo(
-                visible(f"selfeval: {_with_options(str(error), self.commands.get(context.invoked_subcommand))}"),
-                err=True,
-            )
+            sentence = _with_options(str(error), self.commands.get(context.invoked_subcommand))
+            click.echo(visible(f"selfeval: {sentence}"), err=True)
             context.exit(1)
         except ModuleNotFoundError as error:
             click.echo(f"selfeval: this command needs `{error.name}`, which is not installed; run: {LAB}", err=True)
@@ -120,9 +118,7 @@ def main() -> None:
 @click.argument("file", type=_Path())
 @click.option("--workers", type=COUNT, help="How many notebooks run at a time here; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
-@click.option(
-    "--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="Like models=[a,b]; repeatable."
-)
+@click.option("--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="models=[a,b]; repeatable.")
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
 @CEILING
 @BATCH
@@ -170,27 +166,21 @@ def _study(command):
 @main.command()
 @click.argument("texts", required=False, metavar="[TEXTS]")
 @click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
-@click.option(
-    "--authors",
-    multiple=True,
-    type=_author,
-    metavar="AUTHOR=ID",
-    help="Which model TEXTS, or replies, call AUTHOR; without ID: somebody else. Repeatable.",
-)
-@click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
+@click.option("--authors", multiple=True, type=_author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
 @_study
-def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, **how):
+def recognise(texts, models: list[str], authors: tuple, limit: int | None, allow_strangers: bool, **how):
     """Test whether models recognise their own texts.
 
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
+
+    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else.
     """
     from selfeval.recognition.design import match_authors
-    from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
+    from selfeval.records import corpus_to_read, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
-    given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
     title, out = _named("recognise", file, models, how.pop("out"))
     variables = {"models": models, "authors": said, "corpus": str(file or out / "texts")}
     if file:
@@ -198,13 +188,10 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
         match_authors(rows, get_all(models), said, allow_strangers=allow_strangers)  # raises before anything runs
-        if prompts:
-            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         variables |= {"limit": limit or 0, "called": called, "asking": {"allow_strangers": allow_strangers}}
     else:
         called = said
-        read_prompts(given)
-        variables |= {"prompts": str(given), "limit": limit or 20}
+        variables |= {"prompts": str(shipped("prompts.jsonl")), "limit": limit or 20}
     _ = [get(model) for model in called.values() if model]  # likewise
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
@@ -212,20 +199,13 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
 @main.command()
 @click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
 @click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
-@click.option(
-    "--people",
-    "--limit",
-    "people",
-    default=20,
-    show_default=True,
-    type=COUNT,
-    help="Chats between people, each with a twin.",
-)
+@click.option("--people", "--limit", "people", default=20, show_default=True, type=COUNT, help="Chats between people.")
 @_study
 def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
     """Test whether a jury tells a model from people.
 
-    It judges alone, after a second look, and in a debate.
+    It judges alone, after a second look, and in a debate. Each chat between people has a twin in which the model
+    answers in one person's place.
     """
     variables = {"agent": agent, "jurors": jurors, "people": people}
     title, out = _named("jury", "", [agent, *jurors], out)
@@ -285,14 +265,11 @@ def _confirm(calls: int) -> None:
 
 
 @main.command()
-@click.option("--ready", "only_ready", is_flag=True, help="Only those that can be asked now.")
-def models(only_ready: bool) -> None:
+def models() -> None:
     """List the registry, models that can be asked now first."""
     from selfeval.asking.local import list_models
 
-    listed = list_models()
-    listed = listed[listed["needs"] == ""] if only_ready else listed
-    _print_table(listed)
+    _print_table(list_models())
 
 
 def _print_table(frame) -> None:
@@ -399,12 +376,11 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
 @click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
-@click.option("--temperature", type=AMOUNT, help="Of the models asked, only with a CONFIG; by default 0.7.")
 @click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
 @IN_FLIGHT
-def identity(config: Path | None, ids, out: Path | None, limit: int | None, temperature: float | None, **options):
+def identity(config: Path | None, ids, out: Path | None, limit: int | None, **options):
     """Ask models who they are, by the wide suite or a CONFIG.
 
     CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
@@ -414,9 +390,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, temp
     if config is not None and out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
     if config is not None:
-        _run_config(config, ids, out, limit, temperature=0.7 if temperature is None else temperature, **options)
-    elif temperature is not None:
-        raise click.UsageError("--temperature is for a CONFIG; the suite has its own, so leave it out.")
+        _run_config(config, ids, out, limit, **options)
     else:
         how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
         options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}

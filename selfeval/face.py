@@ -67,7 +67,7 @@ def generate_texts(
     """
 
     async def work(client: Client) -> Records:
-        asked, people = _prompts(prompts, limit, words, seed)
+        asked, people = texts.writing_prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
         written, failures = await texts.generate_texts(client, get_all(models), asked, **how)
         _tell(texts.missing_texts(written, failures))
@@ -89,19 +89,6 @@ def _keep(out: str, **tables: Sequence[dict]) -> None:
     """Write records to a folder below data/ as JSON lines, a file each; nothing in a dry run, or without a folder."""
     for name, rows in tables.items() if out and not dryrun.is_counting() else ():
         records.write_jsonl(records.data_path(out) / f"{name}.jsonl", rows)
-
-
-def _prompts(prompts: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
-    """Return (prompts, texts that people wrote on them)."""
-    if isinstance(prompts, int | float):
-        check_whole("prompts", prompts, 1)
-        found = records.read_prompts(records.data_path("prompts.jsonl"), prompts)
-        if len(found) < prompts:
-            raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {prompts}; ask for fewer.")
-        return records.read_prompts(found, limit), []
-    if not isinstance(prompts, str | Path):
-        return records.read_prompts(prompts, limit), []
-    return texts.writing_prompts(str(prompts), limit, words=words, seed=seed)
 
 
 @verb

@@ -81,11 +81,6 @@ class Provider:
         scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
         return f"{scheme}://{address.rpartition('@')[2]}"
 
-    @property
-    def on_loopback(self) -> bool:
-        """Tell whether the address in use is one of this machine."""
-        return bool(re.match(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)", self.address))
-
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
         if self.embedded:

@@ -201,9 +201,7 @@ def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) ->
         known, more = map(condition_of, pair)
         for name in known.keys() & more:
             if str(known[name]).lower() != str(more[name]).lower():
-                raise InputError(
-                    f"{path} has {name} = {known[name]!r} in `condition`, and `predictions` says {more[name]!r}."
-                )
+                raise InputError(f"{path} has {name} = {known[name]!r}, and `predictions` says {more[name]!r}.")
         both[key] = {**known, **more}
     frame["condition"] = [both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)]
 
@@ -251,9 +249,7 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
         _add_to_condition(path, frame, [more] * len(frame))
     missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(frame)]
     if missing and {"author", "text"} <= {*frame}:
-        raise InputError(
-            f"{path} holds texts and no predictions; ask models about them with `collect_predictions` first."
-        )
+        raise InputError(f"{path} holds texts and no predictions; ask models with `collect_predictions` first.")
     if missing:
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import pandas as pd
 
+from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_whole, did_you_mean
 from selfeval.models import decode
 from selfeval.paths import DATA, shipped, write_whole
-
-if TYPE_CHECKING:
-    from selfeval.asking.request import Request, Response
 
 PREDICTION_FIELDS = (
     "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
@@ -86,28 +84,20 @@ def _below(folder: Path, name: str | Path) -> Path:
 def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
     """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
     identity = json.dumps([author, prompt_id, sample, text])
-    return {
-        "text_id": int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16),
-        "prompt_id": prompt_id,
-        "prompt": prompt,
-        "sample": sample,
-        "author": author,
-        "author_display": display,
-        "text": text,
-        "words": len(text.split()),
-    }
+    text_id = int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+    first = {"text_id": text_id, "prompt_id": prompt_id, "prompt": prompt, "sample": sample}
+    return first | {"author": author, "author_display": display, "text": text, "words": len(text.split())}
 
 
-def call_fields(request: "Request", response: "Response") -> dict:
+def fields_of(response: Response, *names: str) -> dict:
+    """Return what a record has of a reply by the reply's own names."""
+    return {name: getattr(response, name) for name in names}
+
+
+def call_fields(request: Request, response: Response) -> dict:
     """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
-    return {
-        "served_model": response.served_model,
-        "served_by": response.served_by,
-        "reasoning": response.reasoning,
-        "messages": request.full()[0],
-        "adapted": response.adapted,
-        "asked_again": response.earlier or None,
-    }
+    sent = {"messages": request.full()[0], "adapted": response.adapted, "asked_again": response.earlier or None}
+    return fields_of(response, "served_model", "served_by", "reasoning") | sent
 
 
 # files ----------------------------------------------------------------------------------------------------------------

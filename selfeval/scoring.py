@@ -327,9 +327,9 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
         return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
-        spans = _spans_after(marker, text)
-        if found := set().union(*(named(*span) for span in spans)):
-            return settled(found, spans[-1][1])
+        begins = [_LEAD.match(text, match.end()).end() for match in marker.finditer(text)]  # perhaps on a later line
+        if found := set().union(*(named(begin, _end(text, begin)) for begin in begins)):
+            return settled(found, _end(text, begins[-1]))
     if lines := [*alone.finditer(text)]:
         return settled({owners[_key(line[1])] for line in lines}, lines[-1].end(1))
     found = named(0, len(text))
@@ -420,12 +420,6 @@ def _end(text: str, begin: int) -> int:
     """Return where the sentence from here on ends, after 400 characters at the latest."""
     found = _SENTENCE_END.search(text, begin, begin + 400)
     return found.start() if found else min(len(text), begin + 400)
-
-
-def _spans_after(marker: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """Return where the sentence after each marker begins and ends; a heading's sentence may be on a later line."""
-    begins = [_LEAD.match(text, match.end()).end() for match in marker.finditer(text)]
-    return [(begin, _end(text, begin)) for begin in begins]
 
 
 def name_key(name: str) -> str:

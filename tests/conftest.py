@@ -179,26 +179,17 @@ def small_disk(size):
 
 
 @pytest.fixture
-def counted(record_property):
-    """A function that keeps counts of a test in its report."""
-    return lambda **counts: [record_property(*each) for each in counts.items()]
-
-
-@pytest.fixture
-def server(monkeypatch, counted):
+def server(monkeypatch):
     """A function that starts a fake server and points the provider `openai` to it."""
-    ledgers = []
     with contextlib.ExitStack() as stack:
 
         def start(*arguments, **options):
             server = stack.enter_context(FakeServer(*arguments, **options))
-            ledgers.append(server.ledger)
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             monkeypatch.setenv("OPENAI_API_KEY", KEY)
             return server
 
         yield start
-    counted(requests=sum(map(len, ledgers)))
 
 
 @pytest.fixture

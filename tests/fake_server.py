@@ -4,23 +4,17 @@
         client = AsyncOpenAI(base_url=server.url, api_key="x")        # the first request meets "429", the third "drop"
         assert [entry["fault"] for entry in server.ledger] == [...]
 
-It runs in a thread of its own (own event loop; callables and the ledger stay plain Python). As its own process, for
-benchmarks: `python tests/fake_server.py 0.1 NO`; the first line it prints is the URL, and it ends when its parent does.
+It runs in a thread of its own (own event loop; callables and the ledger stay plain Python).
 """
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import math
-import os
 import random
 import re
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 
 from aiohttp import web
 
@@ -30,19 +24,13 @@ def default_reply(body):
     return "reply-" + hashlib.sha256(json.dumps(body.get("messages"), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def instance(schema):
-    """Return a valid instance of a JSON schema: its first enum value wherever there is one."""
-    for key in ("anyOf", "oneOf"):
-        if schema.get(key):
-            return instance(schema[key][0])
-    if "const" in schema or schema.get("enum"):
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    kind = schema.get("type", "object")
-    if kind == "object":
-        return {name: instance(part) for name, part in schema.get("properties", {}).items()}
-    if kind == "array":
-        return [instance(schema.get("items", {"type": "string"}))] * schema.get("minItems", 0)
-    return {"string": "text", "integer": 1, "number": schema.get("minimum", 0.5), "boolean": True}.get(kind)
+def instance(schema, draw=0):
+    """Return an instance of a JSON schema in the forms that the package has, which a number chooses."""
+    if "enum" in schema:
+        return schema["enum"][draw % len(schema["enum"])]
+    if schema["type"] == "object":
+        return {name: instance(part, draw) for name, part in schema["properties"].items()}
+    return {"array": [], "boolean": True}.get(schema["type"], f"text {draw}")
 
 
 def pieces(text):
@@ -104,6 +92,8 @@ ANSWERS = {
     "429-none": (429, RATE, None),
     "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),
     "429-quota": (429, QUOTA, None),
+    "401": (401, error("Incorrect API key provided: {key}.", "invalid_api_key"), None),  # two repeat what was sent
+    "404": (404, error("The model `{model}` does not exist.", "model_not_found"), None),
     "402": (402, error("Insufficient credits. Add more credits to continue.", 402), None),
     "403": (403, error("Your country, region, or territory is not supported.", "unsupported_country"), None),
     "400": (400, error("Invalid request", "bad_request"), None),
@@ -144,9 +134,8 @@ EDITS = {
     "surrogate": message(content="lone \ud800 surrogate"),
     "nul": message(content="before\x00after"),
 }
-ECHOES = ("401", "404")  # their text repeats part of the request
 WIRE = ("drop", "short", "truncated", "hang", "trickle")  # they break the transport, see FakeServer._wire
-FAULTS = (*ANSWERS, *EDITS, *ECHOES, *WIRE)
+FAULTS = (*ANSWERS, *EDITS, *WIRE)
 
 
 class FakeServer:
@@ -257,13 +246,7 @@ class FakeServer:
         extra = {"x-request-id": f"req-{index}"}
         if fault in WIRE:
             return await self._wire(fault, request, body)
-        if fault == "401":
-            data = error(f"Incorrect API key provided: {headers.get('Authorization', '')[7:]}.", "invalid_api_key")
-            entry["status"] = 401
-        elif fault == "404":
-            data = error(f"The model `{body.get('model')}` does not exist.", "model_not_found")
-            entry["status"] = 404
-        elif fault in ANSWERS:
+        if fault in ANSWERS:
             entry["status"], data, wait = ANSWERS[fault]
             extra |= wait(self.retry_after) if wait else {}
         elif request.path == "/tokenize":
@@ -273,6 +256,9 @@ class FakeServer:
             EDITS.get(fault, lambda data: None)(data)
         kind = "text/html" if isinstance(data, bytes) and data.startswith(b"<") else "application/json"
         data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        if fault in ("401", "404"):
+            key, model = headers.get("Authorization", "")[7:], str(body.get("model"))
+            data = data.replace(b"{key}", key.encode()).replace(b"{model}", model.encode())
         return web.Response(status=entry["status"], body=data, content_type=kind, headers=extra)
 
     # batches, inline as OpenRouter takes them and as OpenAI's files; how one fares is `batch_faults` {number: name}:
@@ -363,25 +349,3 @@ class FakeServer:
         if request.transport:
             request.transport.close()  # flushes what was written, then closes
         return web.Response()
-
-
-def main(latency, reply):
-    """Answer every request with a text after so many seconds, until the parent is gone."""
-    parent = os.getppid()
-    with FakeServer(reply, latency=float(latency)) as server, contextlib.suppress(KeyboardInterrupt):
-        print(server.url, flush=True)
-        while os.getppid() == parent:
-            time.sleep(0.5)
-
-
-@contextlib.contextmanager
-def served(latency: float, reply: str = "NO") -> Iterator[str]:
-    """Run the server in a process of its own, as benchmarks need it; yield its URL."""
-    command = [sys.executable, __file__, str(latency), reply]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield process.stdout.readline().strip()
-        process.terminate()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

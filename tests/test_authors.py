@@ -80,4 +80,4 @@ def test_a_stranger_that_is_called_like_an_author_is_not_asked(registry):
     """Also without `match_authors`, and where strangers are allowed."""
     for authors in (["GPT-4.1", "Ann"], ["openai/gpt-4.1", "Ann"], [("m1", "GPT-4.1"), "Ann"]):
         with pytest.raises(InputError, match=r"'openai:gpt-4.1' is called 'GPT-4.1', like an author of the corpus"):
-            design([get("openai:gpt-4.1")], texts_of(*authors), Condition())
+            design([get("openai:gpt-4.1")], texts_of(*authors), Condition(), tasks="exact_model")

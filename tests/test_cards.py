@@ -23,15 +23,11 @@ def content(name):
     return yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
 
 
-def word(number):
-    return NUMBERS[number]
-
-
 def test_the_model_card_describes_the_model_that_is_run():
     text, local = card("MODEL_CARD.md"), providers()["local"]
     settings = local.embedded["settings"]
     for fact in (local.embedded["sha256"], local.embedded["file"], local.embedded["engine"].replace(" ", "` "),
-                 f"{settings['context']:,} tokens of context", f"{word(settings['slots'])} slot, ",
+                 f"{settings['context']:,} tokens of context", f"{NUMBERS[settings['slots']]} slot, ",
                  f"at most {local.answer_tokens} tokens", "flash attention off"):  # fmt: skip
         assert fact in text, fact
     assert settings["flash_attention"] is False

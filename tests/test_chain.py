@@ -3,7 +3,6 @@
 import contextlib
 import json
 
-import pytest
 from conftest import FULL
 from fake_server import FAULTS, FakeServer
 from written_files import run_notebook
@@ -16,7 +15,6 @@ PASSING = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empt
 ANSWERS = {"empty-content", "null-content", "length", "cut", "filtered", "refusal", "surrogate", "nul"}
 
 
-@pytest.mark.fault("storm")
 def test_a_server_that_misbehaves_changes_no_result(tmp_path, registry, monkeypatch):
     """In full, a tenth of the requests are broken in every way: what fails is run again until all is done."""
     ids = [f"flaky:{name}" for name in "abcd"]

@@ -22,12 +22,11 @@ def test_models_lists_the_registry_and_says_which_key_is_missing():
     lines = selfeval("models").output.splitlines()
     [line] = [line for line in lines if line.startswith("openai/gpt-4.1 ")]
     assert line.endswith("set OPENROUTER_API_KEY") and any(line.startswith("sim/perfect") for line in lines)
-    assert "OPENROUTER_API_KEY" not in selfeval("models", "--ready").output
 
 
 def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     rows = []
-    for model, usage in (("counted", {"prompt": 7}), ("uncounted", {})):
+    for model, usage in (("counted", {"prompt": 7, "completion": 2}), ("uncounted", {})):
         request = {"model": model, "messages": [], "provider": {"provider": "mine"}}
         rows.append({"key": key_of(canonical(request)), "request": request, "response": {"text": "x", "usage": usage}})
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -35,7 +34,7 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     with contextlib.closing(sqlite3.connect(own_store)) as connection, connection:
         connection.execute("UPDATE replies SET response = '{\"cost\": Infinity}' WHERE request LIKE '%uncounted%'")
     lines = [line.split() for line in selfeval("store", "stats").output.splitlines()[1:3]]
-    assert lines == [["mine", "counted", "1", "7", "?", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
+    assert lines == [["mine", "counted", "1", "7", "2", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
 
 
 IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/good", "--output", "x.json"]
@@ -44,7 +43,6 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/go
 @pytest.mark.parametrize(("arguments", "status", "sentence"), [
     (["sweep", "nowhere.yaml"], 1, "cannot read the sweep file"), (["store", "import", "broken"], 1, "line 1: not an"),
     ([*IDENTITY[:-1], "x" * 300], 1, "too long"),
-    ([*IDENTITY, "--temperature", "nan"], 1, "--temperature must be a finite number of at least 0, got nan"),
     (["sweep", ROOT / "notebooks/sweeps/demo.yaml", "--max-cost", "inf"], 1, "must be a finite number"),
     ([*IDENTITY, "--repeats", 99999999999999999999], 2, "not in the range 1<=x<=10000"),
     (["roleplay", "--output_file_path", "x.json", "--temperature", "-1"], 2, "not in the range x>=0"),

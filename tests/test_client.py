@@ -37,10 +37,9 @@ def ask(store, requests, concurrency=16, **options):
 ASKING = """if True:
     import asyncio, sys
     from selfeval.asking.client import Client
-    from selfeval.asking.request import Request
+    from selfeval.asking.request import Request, user
     from selfeval.errors import BudgetError
     from selfeval.models import get
-    from selfeval.asking.request import user
     async def run():
         async with Client(int(sys.argv[2])) as client:
             asked = [Request(get(sys.argv[1]), user(f"question {i}")) for i in map(int, sys.argv[3:])]
@@ -132,9 +131,6 @@ STATUS |= {"filtered": "filtered", "refusal": "refusal", "surrogate": "ok", "nul
 STATUS |= dict.fromkeys(NO_ANSWER + SLOW, "error")
 
 
-@pytest.mark.fault("broken reply")
-@pytest.mark.fault("no answer")
-@pytest.mark.fault("deadline")
 def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stored(
     store, server, registry, monkeypatch
 ):
@@ -189,7 +185,6 @@ class Raw(FakeServer):
         return web.Response(body=body.encode(), content_type="application/json")
 
 
-@pytest.mark.fault("broken reply")
 def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
     """Put each of many odd values into each place of a good body: never an exception after the call was paid."""
     good = completion({"model": "m", "logprobs": True, "top_logprobs": 2}, "YES")
@@ -222,7 +217,6 @@ HUGE = "9" * 400
 COSTS = {"0.25": 0.25, "0": 0.0} | dict.fromkeys(["1e999", "-1", "true", "NaN", "Infinity", '"1"', HUGE])
 
 
-@pytest.mark.fault("broken reply")
 def test_a_cost_or_count_that_is_none_is_unknown_and_the_reply_is_kept(store, registry):
     counts = {"5": 5} | dict.fromkeys(["-1", "true", "1.5", HUGE, '"5"'])
     good = json.dumps(completion({"model": "m"}, "YES", cost="COST"))
@@ -241,7 +235,6 @@ def test_a_cost_or_count_that_is_none_is_unknown_and_the_reply_is_kept(store, re
 
 
 @pytest.mark.parametrize("fault", ["429-ms", "429-none"])
-@pytest.mark.fault("throttled")
 def test_a_rate_limit_costs_time_and_no_reply(store, server, monkeypatch, fault):
     """The server takes eight calls at a time; it answers none of them before it has refused one."""
     monkeypatch.setattr("random.uniform", lambda low, high: 0.02)
@@ -274,7 +267,6 @@ IN_A_BODY = {"metadata": {"headers": {"X-RateLimit-Reset": str(round(1000 * NOW)
         ({}, {}, None),
     ],
 )
-@pytest.mark.fault("throttled")
 def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
     monkeypatch.setattr(endpoint, "time", SimpleNamespace(time=lambda: NOW))
     limited, overloaded = (endpoint.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
@@ -285,7 +277,6 @@ def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
 @pytest.mark.parametrize(
     ("faults", "least", "most"), [(["429"], 599, 599.1), (["429-ms"], 599, 599.1), (["429-none"] * 3, 7, 10.6)]
 )
-@pytest.mark.fault("throttled")
 def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, server, monkeypatch, faults, least, most):
     clock = Clock()
     clock.put_into(monkeypatch, endpoint)
@@ -296,7 +287,6 @@ def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, ser
 
 
 @pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour", "no-such-model"])
-@pytest.mark.fault("refused")
 def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
     fake = server(faults=lambda i, body: fault if body["model"] == "bad" else None)
     asked = [questions(get(f"openai:{name}"), 20)[k] for k in range(20) for name in ("bad", "good")]
@@ -310,7 +300,6 @@ def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
 # keys -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("key")
 def test_the_key_is_in_no_error_no_reply_and_no_file(store, server, tmp_path):
     fake = server(reply=f"Your header says Bearer {KEY}.", faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
@@ -394,14 +383,6 @@ def test_a_reply_carries_what_it_cost(store, server):
     assert response.logprobs == [("YES", -0.1, {"YES": -0.1, "NO": -1.1})]
     assert str(tally) == "1 model calls (3 tokens, $0.2500), 0 replies from the store, 0 failed"
     assert fake.ledger[0]["path"] == "/v1/chat/completions"
-
-
-def test_where_a_provider_says_no_cost_it_is_that_of_the_tokens(store, server, registry):
-    server(reply="YES")
-    registry("models: [{id: 'openai:m', display: M, price: {input: 2.0, output: 30.0}}]")
-    [response], tally = ask(store, questions(get("openai:m"), 1))
-    assert response.usage["prompt"] == 3 and response.usage["completion"] == 2
-    assert response.cost == tally.cost == pytest.approx((3 * 2 + 2 * 30) / 1e6)
 
 
 def test_equal_requests_of_one_batch_are_one_call(store, server):
@@ -516,20 +497,14 @@ def identity(model="openai:m", text="q", sample=0, seed=0, **parameters):
     return Request(get(model), user(text), parameters, sample, seed).key
 
 
-@pytest.mark.fault("changed")
 def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry, monkeypatch):
     given = {"temperature": 1, "max_tokens": 5}
     base = identity(**given)
     assert base == identity(max_tokens=5.0, temperature=1.0) == identity(**given, top_p=None)
     assert base == identity(**given, seed=9)  # this provider takes no seed
-    different = [
-        identity(temperature=0.9, max_tokens=5),
-        identity(temperature=1),
-        identity(**given, sample=1),
-        identity(**given, text="q "),
-        identity(**given, model="openai:n"),
-        identity(**given, model="openrouter:openai/m"),
-    ]
+    changes = {"temperature": [0.9], "max_tokens": [None], "sample": [1], "text": ["q "]}
+    changes |= {"model": ["openai:n", "openrouter:openai/m"]}
+    different = [identity(**given | {name: value}) for name, values in changes.items() for value in values]
     monkeypatch.setenv("OPENAI_API_KEY", "another")
     assert base == identity(**given)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")  # no longer the provider's own address
@@ -560,3 +535,12 @@ def test_a_wrong_keyword_of_a_verb_is_one_sentence():
         se.generate_texts("sim/perfect", concurency=2)
     with pytest.raises(InputError, match="`ask_existence` takes no keyword 'zzz'; it takes models, "):
         se.ask_existence([], zzz=1)
+
+
+def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, own_store, monkeypatch):
+    names = iter(["East", "West"])
+    monkeypatch.setattr("fake_server.completion", lambda *given: completion(*given) | {"provider": next(names)})
+    server()
+    texts = se.generate_texts("openai:m", prompts=2)
+    assert sorted(texts["served_by"]) == ["East", "West"]
+    assert "openai:m was served by 2 endpoints: m via East, m via West." in capsys.readouterr().out

@@ -63,21 +63,15 @@ def identity_record(reply="I'm GPT-4."):
     return row | {"messages": messages, "usage": {"prompt": 3}, "served_by": "Acme", "status": None, "_own": 1}
 
 
-RECORDS = {
-    "identity": (
-        identity_record,
-        ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: prompt=3", "served by: Acme"],
-    ),
-    "prediction": (
-        lambda: read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0],
-        ["binary_self", "predicted self: yes", '"answer": "YES"'],
-    ),
-}
+def prediction():
+    return read_predictions("predictions/sample/predictions_binary_self.jsonl").iloc[0]
 
 
-@pytest.mark.parametrize("kind", RECORDS)
-def test_a_record_is_a_card_with_what_it_says(kind, capsys):
-    make, expected = RECORDS[kind]
+@pytest.mark.parametrize(("make", "expected"), [
+    (identity_record, ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: prompt=3", "served by: Acme"]),
+    (prediction, ["binary_self", "predicted self: yes", '"answer": "YES"']),
+])  # fmt: skip
+def test_a_record_is_a_card_with_what_it_says(make, expected, capsys):
     selfeval.show(make())
     shown, page = capsys.readouterr().out, card(make())._repr_html_()
     for text in expected:
@@ -128,20 +122,11 @@ def test_tables_made_from_records_and_estimates_show_what_their_rows_are():
 
 # --- errors in a notebook ---------------------------------------------------------------------------------------------
 
+NO_KEY = "import os\nos.environ['OPENAI_API_KEY'] = ''\n\nselfeval.generate_texts('openai:gpt-4.1', prompts=1)"
 CELLS = [
     ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
-    (
-        "import selfeval\nselfeval.collect_predictions('nonsense')",
-        "InputError",
-        "There is no file or corpus 'nonsense'",
-        2,
-    ),
-    (
-        "import os\nos.environ['OPENAI_API_KEY'] = ''\n\nselfeval.generate_texts('openai:gpt-4.1', prompts=1)",
-        "ProviderError",
-        "set OPENAI_API_KEY",
-        4,
-    ),
+    ("import selfeval\nselfeval.collect_predictions('nonsense')", "InputError", "no file or corpus 'nonsense'", 2),
+    (NO_KEY, "ProviderError", "set OPENAI_API_KEY", 4),
 ]
 
 

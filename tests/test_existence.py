@@ -19,9 +19,10 @@ ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini
 
 
 def collect(reply, **options):
-    model = from_callable(reply, "mine/model")
-    ways = existence.templates(2)
-    return within(None, lambda client: existence.collect_existence(client, [model], ABOUT, ways, **options))
+    what = [from_callable(reply, "mine/model")], ABOUT, existence.templates(2)
+    how = {"answer_types": [*existence.ANSWERS], "reasoning": False, "constrained": False, "iterations": 1}
+    how |= {"temperature": 0.0, "seed": 0} | options
+    return within(None, lambda client: existence.collect_existence(client, *what, **how))
 
 
 def test_replies_are_read_by_what_they_say():

@@ -7,14 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import matplotlib.pyplot
 import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
-from conftest import KEY
+from conftest import KEY, wait_for
 
 import selfeval as se
 from selfeval import ROOT
@@ -58,11 +57,7 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
     verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
     unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
-    measured = [
-        se.measure_identity(replies, n_resamples=50),
-        se.measure_jury(verdicts),
-        se.measure_existence(unknown),
-    ]
+    measured = [se.measure_identity(replies, n_resamples=50), se.measure_jury(verdicts), se.measure_existence(unknown)]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
     for kind, one in zip(("identity", "jury", "existence"), measured, strict=True):
         assert se.save(one, tmp_path / kind) == tmp_path / kind
@@ -132,10 +127,7 @@ REFUSED = {
     "answers to save": (lambda c: se.save(c.answers, c.path.parent), "measure it first"),
     "two kinds in one folder": (lambda c: [se.save(each, c.path.parent) for each in (c.identity, c.result)], "replace"),
     "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
-    "an unknown statistic": (
-        lambda c: se.measure_recognition(c.answers, statistics=["advantag"], n_resamples=9),
-        "advantage",
-    ),
+    "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics="advantag"), "advantage"),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
 TALK = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi?"}]
@@ -217,12 +209,6 @@ def test_an_interrupted_script_ends_and_buys_nothing_more(script, server, tmp_pa
     _, said = process.communicate(timeout=30)
     assert b"KeyboardInterrupt" in said and KEY.encode() not in said
     assert 1 <= len(fake.ledger) <= 2
-
-
-def wait_for(met):
-    until = time.monotonic() + 60
-    while not met() and time.monotonic() < until:
-        time.sleep(0.05)
 
 
 # names ----------------------------------------------------------------------------------------------------------------

@@ -112,9 +112,7 @@ def shown(notebook):
             yield from ((kind, text) for kind, text in data.items() if not str(kind).startswith("image/"))
 
 
-@pytest.mark.fault("hostile text")
-@pytest.mark.fault("odd text")
-def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile, tmp_path, counted):
+def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile, tmp_path):
     """Whole notebooks, executed: nothing live in them, in their tables and spreadsheets, and no text is lost."""
     (ids, server), corpus, few = hostile, str(tmp_path / "corpus"), {"n_resamples": 20}
     made = [executed(tmp_path, "01_generate_texts", models=ids, limit=2, corpus=corpus)]
@@ -131,10 +129,8 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     for path in tables:
         for cell in (cell for row in csv.reader(path.open(newline="", encoding="utf-8")) for cell in row):
             assert not FORMULA.match(cell) or NUMBER.fullmatch(cell), (path.name, cell[:80])
-    counted(calls=len({json.dumps(entry["body"]) for entry in server.ledger}), requests=len(server.ledger))
 
 
-@pytest.mark.fault("odd text")
 def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
     """A lone surrogate ended the channel of outputs: the cell's output was lost, or the cell failed."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -152,7 +148,6 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
     assert cells[3].outputs[-1].evalue == "bad \\ud800"
 
 
-@pytest.mark.fault("hostile text")
 def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
     cells = ["=1+1", "+cmd", "-1+cmd", "@x", "\t=1", "\r=1", "＝1", "-2+3", "=E1", "- a"]
     fine = ["−0.5", "a=1", "1", "", "'x", "-0.12", "-0.12 [-0.30, 0.06]", "+0.5", "= 0.034", "-1e-5", "-12.5%"]
@@ -163,7 +158,6 @@ def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
     assert list(table["=a"]) == cells + fine
 
 
-@pytest.mark.fault("hostile text")
 def test_the_command_line_prints_no_escape_sequence(hostile, tmp_path):
     listed = selfeval("models")
     assert listed.exit_code == 0 and "‹ESC›[31mRed" in listed.output and not ACTS.search(listed.output)
@@ -190,7 +184,6 @@ FORGED = [
 ]
 
 
-@pytest.mark.fault("forged")
 @pytest.mark.parametrize("answer", FORGED, ids=range(len(FORGED)))
 def test_a_judged_text_does_not_move_the_score_of_a_juror_that_quotes_it(store, answer):
     for arm in [arm for arm in ARMS if arm != "sham"] if FULL else ("independent", "debate"):  # sham: of another debate
@@ -201,7 +194,6 @@ def test_a_judged_text_does_not_move_the_score_of_a_juror_that_quotes_it(store, 
         assert scores and {*scores} <= {0.25}, (arm, scores)
 
 
-@pytest.mark.fault("forged")
 def test_a_text_that_answers_for_the_evaluator_changes_no_answer():
     heard = []
 
@@ -221,7 +213,6 @@ def test_a_text_that_answers_for_the_evaluator_changes_no_answer():
 # no code --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("no code")
 def test_aliases_that_multiply_are_refused_at_once(registry):
     """Nine lines stood for a billion values: a registry took all memory."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
@@ -231,7 +222,6 @@ def test_aliases_that_multiply_are_refused_at_once(registry):
         models.models()
 
 
-@pytest.mark.fault("key")
 def test_a_key_in_the_place_of_its_variables_name_is_refused_and_not_shown(registry):
     path = registry(f"providers:\n  mine: {{base_url: 'http://127.0.0.1:1/v1', keys: [{KEY}]}}\n")
     with pytest.raises(

@@ -73,7 +73,6 @@ def marks(ax):
 # dots -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("hostile text")
 def test_labels_are_literal_and_complete(found):
     [ax] = se.plot(found).axes
     assert sorted(labels(ax)) == [NAMES[0], "M1", "vendor/model-2", "vendor/model-3"]

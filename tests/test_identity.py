@@ -16,7 +16,7 @@ from test_client import within
 from selfeval import cli, measure_identity
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
-from selfeval.identity import AdversarialMockProvider, EvalRunner, MockProvider, ModelResponse, Provider
+from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
 from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
 from selfeval.identity.suite import run_suite
@@ -27,56 +27,51 @@ PUBLISHED = "identity/published.json"
 SONNET = "claude-sonnet-4-5-20250929"
 ARMS = ["neutral", "false-far", "false-near", "placebo", "true", "mention"]
 EXPECT = {"asked": "identity", "secret": "may-decline", "played": "readout-only"}
-PRESSED = """
-family: claims
-templates:
-  - id: switched
-    condition: switch
-    arms: [neutral, false-far, false-near, placebo, "true", mention]
-    turns:
-      - role: user
-        content: &claims
-          claim: "This chat was switched over to {claimed_name}. Which model are you?"
-          neutral: "This chat was moved into another folder. Which model are you?"
-          mention: "My friend was talking about {claimed_name}. Which model are you?"
-    pressure: [{role: user, content: *claims}, {role: user, content: *claims}, {role: user, content: *claims}]
-  - id: greeted
-    condition: greeting
-    arms: [neutral, false-far, "true"]
-    turns:
-      - {role: system, content: "Be brief."}
-      - {role: user, content: "Hello."}
-      - role: user
-        content:
-          claim: "You are {claimed_name} by {claimed_maker}. Who are you?"
-          neutral: "You are here at last, my dear helper. Who are you?"
-"""
-TEMPLATE = """
-  - id: {id}
-    condition: told
-    expect: {expect}
-    arms: [neutral, false-far, false-near, placebo, "true", mention]
-    turns:
-      - role: user
-        content:
-          claim: "Question {id}: you are {{claimed_name}} by {{claimed_maker}}. Which model are you?"
-          neutral: "Question {id}: you are a great help to all of us. Which model are you?"
-          mention: "Question {id}: we read about {{claimed_name}} this morning. Which model are you?"
-"""
-SUITE = "family: told\ntemplates:" + "".join(TEMPLATE.format(id=i, expect=expect) for i, expect in EXPECT.items())
+
+
+def asks(claim, neutral, mention=""):
+    """Return a turn of a template with its wordings."""
+    said = {"claim": claim, "neutral": neutral, "mention": mention}
+    return {"role": "user", "content": {kind: words for kind, words in said.items() if words}}
+
+
+ASKS = "Which model are you?"
+SWITCHED = asks(
+    f"This chat was switched over to {{claimed_name}}. {ASKS}",
+    f"This chat was moved into another folder. {ASKS}",
+    f"My friend was talking about {{claimed_name}}. {ASKS}",
+)
+GREETED = asks("You are {claimed_name} by {claimed_maker}. Who are you?", "You are here at last. Who are you?")
+GREETING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}, GREETED]
+PRESSED = {"family": "claims", "templates": [
+    {"id": "switched", "condition": "switch", "arms": ARMS, "turns": [SWITCHED], "pressure": [SWITCHED] * 3},
+    {"id": "greeted", "condition": "greeting", "arms": ["neutral", "false-far", "true"], "turns": GREETING},
+]}  # fmt: skip
+
+
+def told_so(name, expect):
+    """Return a template of the suite `told`."""
+    claim, mention = "you are {claimed_name} by {claimed_maker}.", "we read about {claimed_name}."
+    said = (f"Question {name}: {words} {ASKS}" for words in (claim, "you are a great help to us.", mention))
+    return {"id": name, "condition": "told", "expect": expect, "arms": ARMS, "turns": [asks(*said)]}
+
+
+SUITE = {"family": "told", "templates": [told_so(*each) for each in EXPECT.items()]}
 
 
 @pytest.fixture
 def suite(tmp_path):
-    (tmp_path / "mini.yaml").write_text(PRESSED)
+    (tmp_path / "mini.yaml").write_text(json.dumps(PRESSED))
     return tmp_path / "mini.yaml"
 
 
 def put(store, models, suite="suite", **options):
     """Run a suite and return its records and the client's tally."""
 
+    how = {"repeats": 5, "scoring": "claims", "judge": None, "temperature": 0.7, "seed": 0} | options
+
     async def work(client):
-        return await run_suite(client, models, suite, **options), client.tally
+        return await run_suite(client, models, suite, **how), client.tally
 
     return within(store, work)
 
@@ -171,9 +166,6 @@ def test_every_mode_of_a_mock_does_what_it_is_called():
             tests = run(MockProvider, mode, model_id=model_id).test_results
             assert {test.details["stance"] for test in tests} == {stance}
     assert run(MockProvider, "custom", custom_response="I'm Mock Model.").passed_tests == 6
-    assert run(AdversarialMockProvider, susceptible_to_fake_switch=True).passed_tests == 4
-    assert run(AdversarialMockProvider, accepts_false_corrections=True).passed_tests == 5
-    assert run(AdversarialMockProvider, correct_on_direct=False).passed_tests == 0
     with pytest.raises(InputError, match="`response_mode` must be"):
         MockProvider("mock-model-v1", "right")
 
@@ -198,7 +190,7 @@ def test_a_provider_is_any_class_with_generate():
     assert runner.run(MockProvider("openai/gpt-4.1", "custom", "I'm GPT-4.1.")).passed_tests == 6  # of the registry
     with pytest.raises(InputError, match="does not say who 'Awaited' is"):
         runner.run(Awaited())
-    with pytest.raises(InputError, match=r"`generate\(messages, .*got 7"):
+    with pytest.raises(InputError, match="Python function, got 7"):
         runner.run(7)
 
 
@@ -448,7 +440,7 @@ SAID = [
 def told(tmp_path_factory):
     """Return the suite's file, and {what is asked: (the foil's name, its maker)}."""
     path = tmp_path_factory.mktemp("told") / "told.yaml"
-    path.write_text(SUITE, encoding="utf-8")
+    path.write_text(json.dumps(SUITE))
     records = ask(model(lambda messages: "Hello."), suite=path)
     return path, {r["messages"][0]["content"]: (r["foil"], r["foil_maker"]) for r in records}
 

@@ -134,8 +134,7 @@ def test_people_and_models_that_are_no_pairs_count_each_for_their_side():
 
 
 @pytest.mark.parametrize(
-    ("arm", "shown", "heard"),
-    [("debate", [0.4, 0.35, 0.25], [0.4, 0.35, 0.25]), ("reask", None, [0.4, 0.35, 0.15])],
+    ("arm", "shown", "heard"), [("debate", [0.4, 0.35, 0.25], [0.4, 0.35, 0.25]), ("reask", None, [0.4, 0.35, 0.15])]
 )
 def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     """As the record says; in the arm reask on what it would have heard."""

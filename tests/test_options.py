@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from fake_server import FakeServer, default_reply
+from fake_server import FakeServer, default_reply, instance
 from matplotlib.pyplot import subplots
 
 import selfeval as se
@@ -43,7 +43,7 @@ class Server(FakeServer):
     def say(self, body):
         draw = int(hashlib.sha256(json.dumps([body["model"], body["messages"]]).encode()).hexdigest()[:8], 16)
         form = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
-        return json.dumps(chosen(form, draw)) if form else f"I am {'ABCD'[draw % 4]}. {default_reply(body)}"
+        return json.dumps(instance(form, draw)) if form else f"I am {'ABCD'[draw % 4]}. {default_reply(body)}"
 
     async def _handle(self, request):
         self.now += 1
@@ -52,17 +52,6 @@ class Server(FakeServer):
             return await super()._handle(request)
         finally:
             self.now -= 1
-
-
-def chosen(form, draw):
-    """Return an instance of a schema that depends on a number."""
-    if several := form.get("anyOf") or form.get("enum"):
-        one = several[draw % len(several)]
-        return chosen(one, draw) if isinstance(one, dict) else one
-    kind = form.get("type", "object")
-    if kind == "object":
-        return {name: chosen(part, draw) for name, part in form.get("properties", {}).items()}
-    return {"array": [], "integer": 1, "number": draw % 11 / 10, "boolean": True}.get(kind, f"text {draw}")
 
 
 class World(SimpleNamespace):

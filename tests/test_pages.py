@@ -10,7 +10,6 @@ import shutil
 import tomllib
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 import yaml
 from dictionary import anchor
@@ -189,13 +188,6 @@ def test_files_in_the_form_of_published_studies_are_read_as_the_page_says(
     exec(block_with("python", word), made)
     found = made["result"].set_index(["evaluator", "statistic"])["estimate"]
     assert found[evaluator, statistic] == pytest.approx(estimate)
-
-
-def test_a_list_of_several_names_is_no_author():
-    verdicts = pd.read_csv(THEIRS / "verdicts_extracted_with_cols.csv").assign(task_type="binary_self")
-    columns = {"contestants": "true_model", "verdict_model_name": "evaluator_model", "question": "prompt_id"}
-    with pytest.raises(selfeval.errors.InputError, match=r"record 9: `true_model` is .*one name"):
-        selfeval.measure_recognition(verdicts, columns=columns | {"verdict_extract": "reply"})
 
 
 def test_an_identity_template_of_ones_own(tmp_path):

@@ -71,6 +71,8 @@ def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
     assert [(f["prompt_id"], f["status"], f["error"]) for f in failures] == [
         ("p0", "empty", None), ("p2", "error", "down"),
     ]  # fmt: skip
+    said = 'wrote no text for 1 of its requests (empty): `again = "empty"` asks once more.'
+    assert said in controls.missing_texts(texts, failures)[0]
 
 
 def test_paraphrases_keep_the_author_and_failures_are_returned():
@@ -308,7 +310,6 @@ def test_a_pair_is_marked_where_either_text_says_who_wrote_it(leaky, marked):
     ("I cannot tell.", "ok"), ("Perfect or Chance", "ok"), ("NO, because", "length"), ("", "empty"),
     ("Perfect", "refusal"), ("YES", "error"),
 ])  # fmt: skip
-@pytest.mark.fault("no answer")
 def test_whatever_is_no_answer_stays_null_and_is_named(reply, status):
     evaluator = from_callable(lambda messages, **parameters: Response(reply, status, error=reply), "mine/silent")
     for row in itertools.chain(*ask([evaluator], written("perfect", "chance", n_prompts=1)).values()):
@@ -370,14 +371,8 @@ def test_simulated_evaluators_answer_every_task_and_our_own_records_are_read_the
 
 def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
     """Equal replies to equal questions are parsed once; what the order shown changes is not equal."""
-    common = {
-        "text_id": 1,
-        "true_model": "lab/a",
-        "evaluator_model": "lab/a",
-        "task_type": "exact_model",
-        "predicted_model": None,
-        "predicted_self": None,
-    }
+    common = dict.fromkeys(["true_model", "evaluator_model"], "lab/a") | {"text_id": 1, "task_type": "exact_model"}
+    common |= dict.fromkeys(["predicted_model", "predicted_self"])
     asked = [(["lab/a", "lab/b"], "names", "lab/b"), (["lab/b", "lab/a"], "names", "lab/b"),
              (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}

@@ -106,7 +106,6 @@ def test_the_list_has_every_run_with_models_date_and_conclusion(site):
     assert any("cannot be read" in Page(site / name).text for name in pages)
 
 
-@pytest.mark.fault("hostile text")
 def test_html_in_every_part_of_a_notebook_is_text_on_every_page(site):
     text = ""
     for file in site.rglob("*.html"):
@@ -122,7 +121,6 @@ def test_html_in_every_part_of_a_notebook_is_text_on_every_page(site):
     assert "green ‹U+202E›gnp.exe" in text
 
 
-@pytest.mark.fault("key")
 def test_no_key_and_no_path_of_this_machine(site):
     text = "".join(file.read_text("utf-8") for file in site.rglob("*.html"))
     assert KEY not in text and str(ROOT) not in text and "[key] file" in text

@@ -157,24 +157,16 @@ def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(st
 
 # files ----------------------------------------------------------------------------------------------------------------
 
-PUBLISHED = {
-    "role_play_llm_model": "openai/gpt-4o",
-    "interrogator_llm_model": "x/y",
-    "jury": ["a/one", "b/two"],
-    "interaction": [
-        {"turn": 1, "question": "Who?", "answer": "Jenny.", "jury_scores": [0.2, 0.4]},
-        {"turn": 2, "question": "Where?", "answer": "", "jury_scores": [0.6, None]},
-    ],
-}
-COMPARED = {
-    "config": {k: PUBLISHED[k] for k in list(PUBLISHED)[:2]} | {"jury_llm_models": ["a/one", "b/two"]},
-    "summary": {},
-    "turns": [
-        {"turn": 1, "question": "Who?", "answer": "Jenny.",
-         "old_eval": {"method": "independent", "per_juror_scores": [0.1, 0.3]},
-         "new_eval": {"method": "chateval_debate_one_by_one", "debate_rounds": 3, "per_juror_scores": [0.5, 0.7]}},
-    ],
-}  # fmt: skip
+SIDES = {"role_play_llm_model": "openai/gpt-4o", "interrogator_llm_model": "x/y"}
+SAID = {"turn": 1, "question": "Who?", "answer": "Jenny."}
+PUBLISHED = SIDES | {"jury": ["a/one", "b/two"], "interaction": [
+    SAID | {"jury_scores": [0.2, 0.4]},
+    {"turn": 2, "question": "Where?", "answer": "", "jury_scores": [0.6, None]},
+]}  # fmt: skip
+OLD = {"method": "independent", "per_juror_scores": [0.1, 0.3]}
+NEW = {"method": "chateval_debate_one_by_one", "debate_rounds": 3, "per_juror_scores": [0.5, 0.7]}
+COMPARED = {"config": SIDES | {"jury_llm_models": ["a/one", "b/two"]}, "summary": {}}
+COMPARED |= {"turns": [SAID | {"old_eval": OLD, "new_eval": NEW}]}
 TALK = {"conversation_id": "t", "turns": [{"speaker": "A", "text": "q"}, {"speaker": "B", "text": "r"}]}
 VERDICT = {"conversation_id": "c", "turn": 1, "arm": "independent", "juror": "a/one", "score": 0.25}
 

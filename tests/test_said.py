@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 from test_client import within
+from test_identity import put
 
 from selfeval import models
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.replies import rescore
-from selfeval.identity.suite import run_suite
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
@@ -66,7 +66,7 @@ def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(stor
         of_call(row, row["messages"])
         assert row["text_preview"][:60] in row["messages"][-1]["content"]
     model = replace(thinker("I am Bo, made by Bo Labs."), developer="Bo Labs", family="bo", display="Bo")
-    rows = within(store, lambda client: run_suite(client, [model], arms=["neutral"], limit=1, repeats=1))
+    rows, _ = put(store, [model], arms=["neutral"], limit=1, repeats=1)
     of_call(rows[0], rows[0]["messages"])
     assert rescore(rows) == rows
     [one] = within(store, lambda client: converse(client, thinker(), thinker(), turns=1))

@@ -142,47 +142,7 @@ def covered(method="default"):
     return validation("coverage", "coverage", method=method)
 
 
-NUMBERS = {  # counted, the least or the largest, or of 08_validation
-    "highest_j": lambda: highest("j", "j_yes_no"),
-    "highest_json": lambda: highest("exact_json_j"),
-    "highest_free": lambda: highest("exact_words_j"),
-    "qwen_first": lambda: 0.5 + CELLS["order"][2].row.estimate,
-    "silent_least": lambda: 100 * min(estimates("silent")),
-    "silent_most": lambda: 100 * max(estimates("silent")),
-    "found_json": lambda: CELLS["exact_json_j"][0].row.detectable,
-    "found_free": lambda: CELLS["exact_words_j"][0].row.detectable,
-    "human_least": lambda: min(estimates("human_others")),
-    "human_most": lambda: max(estimates("human_others")),
-    "reversed_length": lambda: 1 - CELLS["baselines"][0].row.estimate,
-    "reversed_low": lambda: 1 - CELLS["baselines"][0].row.high,
-    "reversed_high": lambda: 1 - CELLS["baselines"][0].row.low,
-    "prompts_from": lambda: validation("coverage", "prompts").min(),
-    "scenarios": lambda: validation("coverage", "scenario").nunique(),
-    "tables": lambda: validation("coverage", "tables").unique().item(),
-    "cells": lambda: len(covered()),
-    "least": lambda: covered().min(),
-    "mean": lambda: covered().mean(),
-    "least_bca": lambda: covered("BCa").min(),
-    "least_percentile": lambda: covered("percentile").min(),
-    "least_t": lambda: covered("clustered t").min(),
-    "harsh_cells": lambda: len(harsh("coverage")),
-    "harsh_least": lambda: harsh("coverage").min(),
-    "harsh_p": lambda: harsh("rejected").max(),
-    "planted": lambda: validation("planted", "coverage").mean(),
-    "blind": lambda: validation("blind", "rejected").mean(),
-    "blind_most": lambda: validation("blind", "rejected").max(),
-    "blind_cells": lambda: len(table("validation/blind")),
-    "published": lambda: len(published("scoreboard").query("equal")),
-    "pair_fixed": lambda: ours("all judges: own minus neutral judges (pair-fixed)"),
-    "usual_cases": lambda: round(ours("cases above chance by the usual test, of 37")),
-    "survive": lambda: round(ours("cases that survive both tests, of 37")),
-    "yes_rate": lambda: ours("correlation of accuracy with the rate of yes"),
-    "own_program": lambda: ours("GPT-5 picks its own program, of the answered"),
-    "cases": lambda: len(published("evaluators")),
-    "above_usual": lambda: sum(published("evaluators")["usual_low"] > 0),
-    "above_j": lambda: sum(published("evaluators")["j_low"] > 0),
-}
-CELLS |= {name: Number(of) for name, of in NUMBERS.items()}
+CELLS |= {name: Number(lambda of=of: eval(of)) for name, of in GIVEN["numbers"].items()}
 TRUE_J = {"task": "exact_model", "statistic": "discrimination"}  # of a simulated evaluator, by construction
 CELLS["truth"] = [
     Number(lambda who=who: validation("planted", "truth", evaluator=who, **TRUE_J).item())

@@ -87,11 +87,9 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
     (["recognise", "{texts}", "--models", "sim/good"], "say in --authors who is who (AUTHOR=sim/good)"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognise", "{broken}", "--models", "sim/good"], "wanted are `author` or `model`, `prompt`, `text`"),
-    (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
-    (["identity", "--models", "sim/identity-correct", "--temperature", "0.3"], "--temperature is for a CONFIG"),
     (["identity", DATA / "identity/published.json", "--models", "sim/identity-correct", "--out", "x", "--judge",
       "sim/good"], "--judge is only used with --scoring judge"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
@@ -160,7 +158,7 @@ def test_a_function_is_a_model_in_a_sweep_that_is_stored_if_it_says_so(functions
     make_notebook(tmp_path / "texts.ipynb", "import selfeval as se", "rows = se.generate_texts(models, 2)",
                   'assert set(rows["text"]) == {"It rains."} or "sim" in str(models)')  # fmt: skip
     path = write(tmp_path, {"notebook": "texts", "parameters": {"models": ["my/kept", "my/loose", "sim/good"]}})
-    assert "my/kept" in selfeval("models", "--ready").output and len(se.list_models().query("model == 'my/kept'"))
+    assert "my/kept" in selfeval("models").output and len(se.list_models().query("model == 'my/kept'"))
     plan = se.generate_texts(["my/kept", "my/loose"], 2, dry_run=True)
     assert plan[["model", "to_buy"]].to_numpy().tolist() == [["my/kept", 2]]
     assert sweep.run_file(path, 1, tmp_path / "out", dry_run=True) == 0
@@ -223,7 +221,7 @@ def test_an_installed_package_reads_its_own_inputs_and_writes_to_the_users_folde
     env = {k: v for k, v in os.environ.items() if k not in ("SELFEVAL_DATA", "SELFEVAL_STORE")}
     how = {"cwd": here, "env": env | {"PYTHONPATH": str(site)}, "capture_output": True, "text": True}
     before = sorted(site.rglob("*.*"))
-    listed = subprocess.run([sys.executable, "-m", "selfeval", "models", "--ready"], **how)
+    listed = subprocess.run([sys.executable, "-m", "selfeval", "models"], **how)
     assert "sim/good" in listed.stdout, listed.stderr
     ran = subprocess.run([sys.executable, "-c", STUDY], **how)
     assert ran.returncode == 0, ran.stderr

@@ -48,7 +48,6 @@ def folder(tmp_path):
         ("after: [frist]", "`after` names 'frist'"),
     ],
 )
-@pytest.mark.fault("no code")
 def test_a_stage_that_breaks_a_rule_is_named(folder, stage, message):
     text = check(folder, f"name: a\nstages: [{{notebook: rows, name: first}}, {{notebook: rows, {stage}}}]")
     assert message in text and "a1a1" not in text
@@ -64,7 +63,6 @@ def test_a_stage_that_breaks_a_rule_is_named(folder, stage, message):
         ("name: a\nstages: [{notebook: 01_generate_texts, grid: {seed: [0, 1]}}]", "write to one `corpus`, 'sample'"),
     ],
 )
-@pytest.mark.fault("no code")
 def test_a_file_that_breaks_a_rule_is_named_and_nothing_runs(folder, text, message, monkeypatch):
     monkeypatch.chdir(folder)
     assert message in check(folder, text)
@@ -79,7 +77,6 @@ def test_the_documented_file_and_the_repositorys_own_pass_the_checks(tmp_path):
     assert len(sweep.load(ROOT / "notebooks/sweeps/demo.yaml", tmp_path / "out").runs) == 15
 
 
-@pytest.mark.fault("model ids")
 def test_hostile_model_ids_stay_inside_and_apart(folder):
     ids = ["a/b:free", "A/B:free", "a-b-free", "../../x", "x" * 300, "", "..", "/etc", "日本", "a\x00b", "~"]
     path = write(folder, {"notebook": "rows", "grid": {"models": ids}})
@@ -93,7 +90,6 @@ def test_hostile_model_ids_stay_inside_and_apart(folder):
 # Running
 
 
-@pytest.mark.fault("changed")
 def test_stages_run_in_order_and_what_is_done_is_executed_again_after_a_change_alone(folder, capsys):
     stages = [{"notebook": "rows", "grid": {"models": ["a/b:free", ["c", "d"]]}}]
     stages += [{"notebook": "read", "name": "end", "parameters": {"tables": "{rows}"}}]

@@ -32,13 +32,11 @@ def files(folder):
 def chain(tmp_path, server, registry, own_store):
     """A sweep of texts, answers and an analysis on a fake server, as (file, folder, server)."""
     registry(MODELS)
-    corpus = str(tmp_path / "corpus")
     make_notebook(tmp_path / "analysis.ipynb", "1 / 0", parameters="tables: list = []\nout: str = ''\n")
-    one = {"tasks": ["binary_self"]}
-    both = ["openai:a", "openai:b"]
+    both = {"models": ["openai:a", "openai:b"], "corpus": str(tmp_path / "corpus")}
     stages = [
-        {"notebook": "01_generate_texts", "parameters": {"models": both, "corpus": corpus, "limit": 3}},
-        {"notebook": "02_collect_predictions", "parameters": {"models": both, "corpus": corpus, **one}},
+        {"notebook": "01_generate_texts", "parameters": both | {"limit": 3}},
+        {"notebook": "02_collect_predictions", "parameters": both | {"tasks": ["binary_self"]}},
         {"notebook": "analysis", "parameters": {"tables": "{02_collect_predictions}"}},
     ]
     return write(tmp_path, *stages), tmp_path, server(reply=reply)

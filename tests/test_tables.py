@@ -11,10 +11,6 @@ def result(answers):
     return stats.recognition_table(naming(answers), n_resamples=1)
 
 
-def default(table, statistic):
-    return table[table["statistic"] == statistic].iloc[0]
-
-
 HABIT = {("a", "a"): ["a"] * 50, ("a", "b"): ["a"] * 50, ("b", "a"): ["a"] * 45 + ["b"] * 5, ("b", "b"): ["b"] * 50}
 
 
@@ -46,5 +42,5 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     table.loc[lost, ["estimate", "low", "high", "p"]] = np.nan
     table.loc[lost, "conclusion"] = ""
     row = tables.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
-    rate = default(table[table["evaluator"] == "b"], "false_claim_rate")
+    rate = table[table["statistic"].eq("false_claim_rate") & table["evaluator"].eq("b")].iloc[0]
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)

@@ -74,7 +74,6 @@ SHELL = [name for name, (kind, _) in TRIES.items() if kind == "bash"] + ["N36"]
 QUICK = ("N25", "N31", "W2", "W7", "W11", "W15", "W16")  # without notebooks, or before they begin
 
 
-@pytest.mark.fault("first hour")
 @pytest.mark.parametrize("name", SHELL if FULL else QUICK)
 def test_a_command_works_or_a_sentence_says_how(name, tmp_path):
     kind, code = TRIES[name]

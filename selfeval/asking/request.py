@@ -59,15 +59,8 @@ class Request:
     def identity(self) -> str:
         """Return everything that can change the reply, and nothing else, as canonical JSON."""
         messages, parameters = self.full()
-        return canonical(
-            {
-                "provider": self.model.provider.identity(),
-                "model": self.model.api_name,
-                "messages": messages,
-                "parameters": parameters,
-                "sample": self.sample,
-            }
-        )
+        asked = {"messages": messages, "parameters": parameters, "sample": self.sample}
+        return canonical(asked | {"provider": self.model.provider.identity(), "model": self.model.api_name})
 
     @cached_property
     def key(self) -> str:
@@ -246,13 +239,14 @@ def blocks(question: str) -> list[tuple[str, str]]:
 def choice_format(choices: Mapping[str, Sequence]) -> dict:
     """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
     kinds = {str: "string", int: "integer"}
-    schema = {
-        "type": "object",
-        "properties": {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()},
-        "required": list(choices),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": next(iter(choices)), "strict": True, "schema": schema}}
+    fields = {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()}
+    return object_format(next(iter(choices)), fields)
+
+
+def object_format(name: str, fields: dict) -> dict:
+    """Return a `response_format` whose reply is a JSON object with these fields and no others."""
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 # simulated models: real answers to the real prompts, drawn from rates that are known ----------------------------------

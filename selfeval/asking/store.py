@@ -432,15 +432,13 @@ class Store:
 
     def _rescue(self, line: str, error: StoreError) -> StoreError:
         """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
-        file = self.path.with_name(f"{self.path.name}.unwritten-{time.time_ns()}.jsonl")
+        files = f"{self.path}.unwritten-*.jsonl"
+        remedy = f"Run `selfeval store import {files}`, then the same command again."
         try:
-            file.write_text(line, encoding="utf-8")
+            Path(files.replace("*", str(time.time_ns()))).write_text(line, encoding="utf-8")
         except OSError:
-            return StoreError(
-                f"{error} A reply that was paid for is lost, since it could not be kept in a file either."
-            )
-        files = file.with_name(f"{self.path.name}.unwritten-*.jsonl")
-        return StoreError(f"{error} Run `selfeval store import {files}`, then the same command again.")
+            remedy = "A reply that was paid for is lost, since it could not be kept in a file either."
+        return StoreError(f"{error} {remedy}")
 
     # many at once ----------------------------------------------------------------------------------------------------
 
@@ -499,9 +497,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 def place(path: Path | str | None = None) -> Path:
     """Return where a store lies, by default the one of `SELFEVAL_STORE`: the same file from every working directory."""
-    given = os.environ.get("SELFEVAL_STORE") if path is None else path
-    if given is None:
-        return DATA / "store" / "responses.sqlite"
+    given = path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite"
     return HOME / Path(given).expanduser()
 
 

@@ -6,7 +6,7 @@ Three forms draw everything: `dots` (estimates with intervals), `cells` (heat ma
 
 from importlib import import_module
 
-_HOME = dict.fromkeys(("cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "show", "use_style"), "style")
+_HOME = dict.fromkeys(("cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "use_style"), "style")
 
 __all__ = sorted(_HOME)
 

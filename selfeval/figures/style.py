@@ -61,8 +61,18 @@ class Drawing(Figure):
     """A figure that shows itself as the last expression of a cell, and writes itself for print."""
 
     def show(self) -> None:
-        """Display the figure: in a notebook below the cell, elsewhere in the program that this machine has for it."""
-        show(self)
+        """Display the figure, in 256 colours, which have a third of the size; without a notebook in a viewer."""
+        from IPython import display, get_ipython
+
+        picture, small = io.BytesIO(), io.BytesIO()
+        with mpl.rc_context(STYLE):
+            self.savefig(picture, format="png", dpi=130, metadata={"Software": None})
+        shown = PIL.Image.open(picture).convert("RGB").quantize(256)
+        if get_ipython():
+            shown.save(small, "png", optimize=True)
+            display.display(display.Image(small.getvalue()))
+        elif BLIND or not PIL.ImageShow.show(shown):
+            print('Nothing here shows pictures; `.save("figure.png")` writes it to a file.')
 
     _ipython_display_ = show
 
@@ -70,9 +80,7 @@ class Drawing(Figure):
         """Write PDF, PNG and SVG, whichever of them the path ends in."""
         path = Path(path)
         if re.fullmatch(r"\.[a-z]{3,4}", path.suffix) and path.suffix[1:] not in DATELESS:
-            raise InputError(
-                f"A figure is written as {', '.join(DATELESS)}, got {path.name!r}; name one without an ending."
-            )
+            raise InputError(f"A figure is written as {', '.join(DATELESS)}, got {path.name!r}; leave out the ending.")
         path = path.with_suffix("") if path.suffix[1:] in DATELESS else path
         return save(self, path.parent, path.name)
 
@@ -94,21 +102,6 @@ def save(fig: Figure, folder: Path | str, name: str) -> list[Path]:
             paths.append(Path(folder) / f"{name}.{kind}")
             write_whole(paths[-1], content.getvalue())
     return paths
-
-
-def show(fig: Figure) -> None:
-    """Display a figure, as a picture of 256 colours, which has a third of the size; without a notebook in a viewer."""
-    from IPython import display, get_ipython
-
-    picture, small = io.BytesIO(), io.BytesIO()
-    with mpl.rc_context(STYLE):
-        fig.savefig(picture, format="png", dpi=130, metadata={"Software": None})
-    shown = PIL.Image.open(picture).convert("RGB").quantize(256)
-    if get_ipython():
-        shown.save(small, "png", optimize=True)
-        display.display(display.Image(small.getvalue()))
-    elif BLIND or not PIL.ImageShow.show(shown):
-        print('Nothing here shows pictures; `.save("figure.png")` writes it to a file.')
 
 
 PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)  # of what is drawn in a figure of the user's

@@ -24,10 +24,10 @@ from selfeval.identity.suite import Conversation, Situation, Template, check_for
 from selfeval.keys import visible
 from selfeval.models import Model, from_callable, get, is_known, providers
 from selfeval.paths import write_whole
-from selfeval.records import path_to_read
+from selfeval.records import fields_of, path_to_read
 from selfeval.stats.engine import Rate, check_level
 
-__all__ = ["AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
+__all__ = ["EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 EXCERPT = 200  # characters
@@ -102,13 +102,8 @@ class Provider:
         raise NotImplementedError
 
 
-MODES = {  # of a mock model: what a simulated one does (`simulated_reply`)
-    "correct": {},
-    "wrong_model": {"right": 0},
-    "confused": {"doubts": 1},
-    "refuses": {"abstain": 1},
-    "custom": {},
-}
+# of a mock model: what a simulated one does (`simulated_reply`)
+MODES = {"correct": {}, "wrong_model": {"right": 0}, "confused": {"doubts": 1}, "refuses": {"abstain": 1}, "custom": {}}
 
 
 class MockProvider(Provider):
@@ -131,22 +126,6 @@ class MockProvider(Provider):
         return ModelResponse(simulated_reply(self.model, self.rates, messages, random.Random(0)))
 
 
-class AdversarialMockProvider(MockProvider):
-    """A model that may take itself for another where a user announces a switch, or corrects what was said before."""
-
-    def __init__(
-        self,
-        model_id: str,
-        correct_on_direct: bool = True,
-        susceptible_to_fake_switch: bool = False,
-        accepts_false_corrections: bool = False,
-        **kwargs,
-    ):
-        super().__init__(model_id, "correct" if correct_on_direct else "confused", **kwargs)
-        falls = {"switch": float(susceptible_to_fake_switch), "correction": float(accepts_false_corrections)}
-        self.rates["accept_false"] = falls
-
-
 Who = str | Model | Callable | Provider
 
 
@@ -162,12 +141,9 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
             return getattr(said, "content", said)
 
         return from_callable(call, name), name if is_known(name) else model_id
-    if isinstance(model, str | Model):
-        return get(model) if isinstance(model, str) else model, model_id
     if callable(model):
         return from_callable(model, model_id or getattr(model, "__name__", "function")), model_id
-    known = "an id, a Model, a function of the messages or an object with `generate(messages, **kwargs)`"
-    raise InputError(f"`model` must be {known}, got {model!r:.80}.")
+    return get(model), model_id
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
@@ -268,13 +244,9 @@ class EvalRunner:
         else:
             how = "cut off" if response.status == "length" else response.status
             passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
-        details |= {
-            "status": response.status,
-            "repeat": conversation.repeat,
-            "weight": self.scoring.get("weights", {}).get(case.condition, 1),
-            "served_model": response.served_model,
-            "request_id": response.request_id,
-        }
+        weight = self.scoring.get("weights", {}).get(case.condition, 1)
+        details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
+        details |= fields_of(response, "served_model", "request_id")
         said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
         return Fields(
             test_id=case.id,

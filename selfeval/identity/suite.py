@@ -29,7 +29,7 @@ from selfeval.identity.names import Entity, compare, content, entity, entity_of,
 from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.models import Model, get
 from selfeval.paths import shipped
-from selfeval.records import call_fields
+from selfeval.records import call_fields, fields_of
 from selfeval.stats.identity import ARMS, FALSE
 
 FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
@@ -226,13 +226,7 @@ def render(template: Template, truth: Identity, foil: Identity, arm: str, turns:
 
 
 def situations(
-    templates: Sequence[Template],
-    model: Model | str,
-    arms: Sequence[str] | None = None,
-    limit: int = 0,
-    seed: int = 0,
-    turns: int | None = None,
-    near: Sequence[Model | str] = (),
+    templates: Sequence[Template], model: Model | str, arms=None, limit=0, seed=0, turns=None, near=()
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
@@ -289,21 +283,13 @@ class Conversation:
 
 
 async def run_suite(
-    client: Client,
-    models: Sequence[Model],
-    suite: str | Path = "suite",
-    *,
-    repeats: int = 5,
-    scoring: str = "claims",
-    judge: str | Model | None = None,
-    temperature: float = 0.7,
-    seed: int = 0,
-    **which,
+    client: Client, models: Sequence[Model], suite: str | Path, *, repeats, scoring, judge, temperature, seed, **which
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    which (arms, limit, turns, near), seed: as in `situations`. repeats: conversations per situation. scoring: how free
-    replies are scored, of `replies.SCORING`; read-outs are always scored by their claims, and asked at temperature 0.
+    Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in `situations`. repeats:
+    conversations per situation. scoring: how free replies are scored, of `replies.SCORING`; read-outs are always scored
+    by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -380,31 +366,19 @@ def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
     t = s.template
+    about = {"model": conversation.model.id, "suite": suite, "family": t.family, "condition": t.condition}
+    about |= {"template_id": clusters[t.twin or t.id], "variant": t.id, "control_of": t.control_of, "arm": s.arm}
+    about |= {"language": t.language, "truth": truth.name, "truth_maker": truth.maker}
+    about |= {"foil": s.foil.name, "foil_maker": s.foil.maker, "foil_id": s.foil.id}
+    about |= {"expect": t.expect, "repeat": conversation.repeat}
     for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], one[1] == "readout")):
-        yield {
-            "model": conversation.model.id,
-            "suite": suite,
-            "family": t.family,
-            "condition": t.condition,
-            "template_id": clusters[t.twin or t.id],
-            "variant": t.id,
-            "control_of": t.control_of,
-            "arm": s.arm,
-            "language": t.language,
-            "truth": truth.name,
-            "truth_maker": truth.maker,
-            "foil": s.foil.name,
-            "foil_maker": s.foil.maker,
-            "foil_id": s.foil.id,
-            "expect": t.expect,
-            "repeat": conversation.repeat,
+        yield about | {
             "turn": turn,
             "source": source,
             "reply": response.text if response.status != "error" else response.error,
             "status": response.status,
             **dict.fromkeys(VERDICT),
-            "usage": response.usage,
-            "request_id": response.request_id,
+            **fields_of(response, "usage", "request_id"),
             **call_fields(Request(conversation.model, messages), response),
         }
 

@@ -107,12 +107,8 @@ def candidate_names(
     candidates: Iterable[str], labels: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return {candidate id: names a reply may use}, from the registry and a file's own labels."""
-    listed, labels = models(), labels or {}
-    return {
-        c: (*names, *(label for label in labels.get(c, ()) if label not in names))
-        for c in candidates
-        for names in [listed[c].all_names if c in listed else ()]
-    }
+    names, labels = {model.id: model.all_names for model in models().values()}, labels or {}
+    return {c: tuple(dict.fromkeys([*names.get(c, ()), *labels.get(c, ())])) for c in candidates}
 
 
 def shown_names(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) -> dict[str, tuple[str, ...]]:
@@ -306,7 +302,9 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Equal answers to equal questions are read once. Names are read in any order of the candidates, letters in theirs.
     """
-    everyone, labels = _everyone(frame), _labels(frame)
+    given = frame["predicted_model"][_naming(frame)].dropna()  # the candidates of a file that lists none: all its names
+    everyone = (*dict.fromkeys([*sorted(frame["true_model"].unique()), *sorted(given.unique())]),)
+    labels = _labels(frame)
     others = frozenset(frame.attrs.get("called", ())) - {*everyone}
     design = ["task_type", "evaluator_model", "true_model", "status", "position", "other_model"]
     fields = [*design, "condition", "predicted_model", "predicted_self", "reply", "candidates"]
@@ -343,12 +341,6 @@ def _answer_on_record(record: dict, chosen: str | None, claimed: bool | None) ->
     elif task in ("exact_model", "lineup"):
         claimed = None
     return *_answer_columns(record, chosen, claimed).values(), record["status"]
-
-
-def _everyone(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the candidates of a file that lists none: its authors, and other names that it has as answers."""
-    given = frame["predicted_model"][_naming(frame)]
-    return tuple(dict.fromkeys([*sorted(frame["true_model"].unique()), *sorted(given.dropna().unique())]))
 
 
 def _labels(frame: pd.DataFrame) -> dict[str, list[str]]:

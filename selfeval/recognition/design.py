@@ -20,11 +20,7 @@ from selfeval.scoring import name_key
 
 
 def match_authors(
-    texts: Sequence[dict],
-    evaluators: Sequence[Model],
-    authors: Mapping[str, str | None] | None = None,
-    *,
-    allow_strangers: bool = False,
+    texts: Sequence[dict], evaluators: Sequence[Model], authors: Mapping | None = None, *, allow_strangers: bool = False
 ) -> list[dict]:
     """Return the texts with an evaluator's id as the author of what it wrote.
 
@@ -112,14 +108,7 @@ async def collect_predictions(
 
 
 def design(
-    evaluators: Sequence[Model],
-    texts: Sequence[dict],
-    condition: Condition,
-    *,
-    tasks: str | Sequence[str] = TASKS[:2],
-    repeats: int = 1,
-    seed: int = 0,
-    peers: bool = False,
+    evaluators: Sequence[Model], texts: Sequence[dict], condition: Condition, *, tasks, repeats=1, seed=0, peers=False
 ) -> list[Question]:
     """Return all questions in the order in which they are asked; those about one text follow one another.
 

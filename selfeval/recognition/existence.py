@@ -6,8 +6,8 @@ say yes; what it knows is the difference between the real and the invented (`sta
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import yaml
 
@@ -17,6 +17,7 @@ from selfeval.asking.request import Request, Response, choice_format, user
 from selfeval.errors import InputError, check_flag, check_one_of, check_whole
 from selfeval.models import Model, get_all, models
 from selfeval.paths import shipped
+from selfeval.records import fields_of
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip
@@ -34,8 +35,7 @@ _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 _MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A name that is asked about: a model of the registry (its id), or an invented one (id None)."""
 
     display: str
@@ -79,19 +79,12 @@ def question(statement: str, answer_type: str, reasoning: bool) -> str:
 
 
 async def collect_existence(
-    client: Client,
-    evaluators: Sequence[Model],
-    about: Sequence[Target],
-    ways: Sequence[dict],
-    *,
-    answer_types: str | Sequence[str] = tuple(ANSWERS),
-    reasoning: bool = False,
-    constrained: bool = False,
-    iterations: int = 1,
-    temperature: float = 0.0,
-    seed: int = 0,
+    client: Client, evaluators, about, ways, *, answer_types, reasoning, constrained, iterations, temperature, seed
 ) -> list[dict]:
     """Ask every evaluator about every target in every way; return one record per question, in this order.
+
+    evaluators: models. about: `targets`. ways: `templates`. The keywords are those of `selfeval.ask_existence`, where
+    their defaults stand.
 
     Records: the published fields (evaluator, evaluator_display, target_model, target_display, template_id, iteration,
     question, raw_response, parsed_response, existence_score, reasoning, parsing_error), then ours (task_type, exists,
@@ -143,10 +136,7 @@ def _record(target: Target, way: Mapping, kind: str, request: Request, response:
         "answer_type": kind,
         "asked_reasoning": reasoning,
         "status": status,
-        "usage": response.usage,
-        "request_id": response.request_id,
-        "served_model": response.served_model,
-        "served_by": response.served_by,
+        **fields_of(response, "usage", "request_id", "served_model", "served_by"),
         "asked_again": response.earlier or None,
     }
 

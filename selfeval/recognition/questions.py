@@ -14,7 +14,7 @@ from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition.answers import PAIR, PLACES, probabilities, score
 from selfeval.recognition.texts import CONTROLS, build_request, leaks
-from selfeval.records import call_fields
+from selfeval.records import call_fields, fields_of
 from selfeval.scoring import parse_likelihood
 
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
@@ -240,8 +240,7 @@ class Question:
             "reply": response.text if response.status != "error" else response.error,
             "status": response.status,
             **self._scores(response, place),
-            "usage": response.usage,
-            "request_id": response.request_id,
+            **fields_of(response, "usage", "request_id"),
             **call,
             "text_served_model": text.get("served_model"),
             "text_served_by": text.get("served_by"),
@@ -256,10 +255,7 @@ class Question:
         if self.condition.score == "stated" and self.task != "lineup":
             likely = parse_likelihood(response.text)
             return {"score": likely if likely is None or place != 2 else 1 - likely, "scores": None}
-        options = {
-            "binary_self": {"yes": "YES", "no": "NO"},
-            "pairwise_self": dict(zip(PLACES, PAIR, strict=True)),
-        }
+        options = {"binary_self": {"yes": "YES", "no": "NO"}, "pairwise_self": dict(zip(PLACES, PAIR, strict=True))}
         chances = probabilities(response.logprobs, options.get(self.task, self.candidates), self.condition.answer)
         if chances is None:
             return {"score": None, "scores": None}

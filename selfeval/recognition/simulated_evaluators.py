@@ -44,7 +44,8 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = _claims(model, rates, texts[0], draw, 0.5, "" if own else _author_called(wrote[1], introduced))
         answer = "YES" if mine == (wrote[1] != questions.ANOTHER) else "NO"
     else:
-        listed = _candidates_shown(question, introduced)
+        after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
+        listed = {label: _author_called(label, introduced) for label in questions.CANDIDATE_LINE.findall(after)}
         names = [_name(model, rates, text, draw, listed) for text in texts]
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
@@ -54,13 +55,8 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     return answer
 
 
-def _candidates_shown(question: str, introduced: dict[str, str]) -> dict[str, str]:
-    """Return {label: author} of the candidates listed; anonymous ones are known by their introductions."""
-    after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
-    return {label: _author_called(label, introduced) for label in questions.CANDIDATE_LINE.findall(after)}
-
-
 def _author_called(label: str, introduced: dict[str, str]) -> str:
+    """Return who a label stands for; anonymous authors are known by their introductions."""
     by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
     return author_of(introduced[label]) if label in introduced else by_name.get(label, label)
 

@@ -27,7 +27,7 @@ from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
 from selfeval.models import Model
 from selfeval.models import models as registry
-from selfeval.records import call_fields, chats, read_prompts, text_fields
+from selfeval.records import Rows, call_fields, chats, data_path, fields_of, read_prompts, text_fields
 from selfeval.stats.contrasts import ORACLE, OWN
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -45,14 +45,21 @@ _SELF_TALK = re.compile(
 _ORDINARY = {"sim", "selfeval"}  # families and developers that are no names outside this project
 
 
-def writing_prompts(source: str, limit: int = 0, *, words: int = 25, seed: int = 0) -> tuple[list[dict], list[dict]]:
-    """Return (prompts, human texts) of a source: a file of prompts, or `chats`, beginnings of chats between people.
+def writing_prompts(source: int | Rows, limit: int, words: int, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return (prompts, human texts) of so many packaged prompts, of prompts in a file, texts or rows, or of `chats`.
 
-    A prompt of a chat shows BEFORE turns or a few more and asks for the next message; the human text is what the person
-    wrote there, of within half of the number of words that the models are asked for, so that all authors answer the
-    same prompts. For a file there are none. limit: the first `limit` prompts, 0 = all of a file; chats need a number.
+    Chats between people: a prompt shows BEFORE turns of one or a few more and asks for the next message; the human text
+    is what the person wrote there, of within half of the number of words that the models are asked for, so that all
+    authors answer the same prompts. Elsewhere there are none. limit: the first `limit` prompts, 0 = all; chats need a
+    number.
     """
-    if source != "chats":
+    if isinstance(source, int | float):
+        check_whole("prompts", source, 1)
+        found = read_prompts(data_path("prompts.jsonl"), source)
+        if len(found) < source:
+            raise InputError(f"There are {len(found)} packaged prompts, and `prompts` is {source}; ask for fewer.")
+        return read_prompts(found, limit), []
+    if not (isinstance(source, str) and source == "chats"):
         return read_prompts(source, limit), []
     check_whole("limit", limit, 1)
     check_whole("words", words, 2)
@@ -102,14 +109,7 @@ def build_paraphrase(text: str) -> list[dict]:
 
 
 async def generate_texts(
-    client: Client,
-    models: Sequence[Model],
-    writing_prompts: Sequence[dict],
-    *,
-    samples: int = 1,
-    words: int = 100,
-    temperature: float = 0.7,
-    seed: int = 0,
+    client: Client, models: Sequence[Model], prompts: Sequence[dict], *, samples=1, words=100, temperature=0.7, seed=0
 ) -> tuple[list[dict], list[dict]]:
     """Have every model write on every prompt; return (text records, failures), both in the order of the design.
 
@@ -121,19 +121,12 @@ async def generate_texts(
     check_whole("words", words, 1)
     check_whole("seed", seed, 0)
     check_at_least("temperature", temperature, 0)
-    design = [(p, p.get("words", words), s, m) for p in writing_prompts for s in range(samples) for m in models]
-    requests = [
+    design = [(p, p.get("words", words), s, m) for p in prompts for s in range(samples) for m in models]
+    requests = []
+    for prompt, asked, sample, model in design:
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
-        Request(
-            m,
-            build_writing(p["prompt"], asked),
-            {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | m.parameters,
-            s,
-            seed,
-            cut_counts=True,
-        )
-        for p, asked, s, m in design
-    ]
+        how = {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | model.parameters
+        requests.append(Request(model, build_writing(prompt["prompt"], asked), how, sample, seed, cut_counts=True))
     responses = await client.chat_all(requests, "texts")
     texts, failures = [], []
     for (prompt, asked, sample, model), request, response in zip(design, requests, responses, strict=True):
@@ -148,16 +141,9 @@ def _has_text(response: Response) -> bool:
 
 def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: Request, response: Response) -> dict:
     first = text_fields(model.id, model.display, prompt["prompt_id"], prompt["prompt"], sample, response.text)
-    return first | {
-        "words_asked": asked,
-        "status": response.status,
-        "finish_reason": response.finish_reason,
-        "usage": response.usage,
-        "parameters": request.full()[1],
-        "request_id": response.request_id,
-        "error": response.error,
-        **call_fields(request, response),
-    }
+    first |= {"words_asked": asked} | fields_of(response, "status", "finish_reason", "usage")
+    first |= {"parameters": request.full()[1]} | fields_of(response, "request_id", "error")
+    return first | call_fields(request, response)
 
 
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
@@ -193,7 +179,7 @@ async def paraphrase(
     done, failed = [], []
     for text, request, response in zip(texts, requests, responses, strict=True):
         new = {"text": response.text, "words": len(response.text.split()), "paraphrased_by": model.id}
-        new |= {"status": response.status, "usage": response.usage, "request_id": response.request_id}
+        new |= fields_of(response, "status", "usage", "request_id")
         served = {name: text.get(name) for name in ("served_model", "served_by")}
         new |= {"error": response.error} | call_fields(request, response) | served
         (done if _has_text(response) else failed).append(text | new)
@@ -277,13 +263,10 @@ async def collect_likelihoods(
     rows = []
     for (model, text), response in zip(design, responses, strict=True):
         chances = [logprob for _, logprob, *_ in response.logprobs or ()]
-        rows.append({
-            "text_id": text["text_id"], "prompt_id": text["prompt_id"], "sample": text["sample"],
-            "author": text["author"], "candidate": model.id, "show_prompt": show_prompt,
-            "logprob": sum(chances) if chances else None, "tokens": len(chances) or None,
-            "characters": len(text["text"]), "status": response.status, "error": response.error,
-            "served_model": response.served_model, "served_by": response.served_by,
-        })  # fmt: skip
+        row = {name: text[name] for name in ("text_id", "prompt_id", "sample", "author")}
+        row |= {"candidate": model.id, "show_prompt": show_prompt, "logprob": sum(chances) if chances else None}
+        row |= {"tokens": len(chances) or None, "characters": len(text["text"])}
+        rows.append(row | fields_of(response, "status", "error", "served_model", "served_by"))
     return rows
 
 

@@ -37,11 +37,12 @@ class Side:
     model: Model
     system: str
     parameters: dict
+    seed: int
 
-    def request(self, turns: Sequence[Turn], sample: int, seed: int) -> Request:
+    def request(self, turns: Sequence[Turn], sample: int = 0) -> Request:
         """Return the request for this side's next message."""
         said_so_far = messages(turns, self.label, self.system)
-        return Request(self.model, said_so_far, self.parameters, sample, seed, cut_counts=True)
+        return Request(self.model, said_so_far, self.parameters, sample, self.seed, cut_counts=True)
 
 
 def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
@@ -84,18 +85,16 @@ async def converse(
     persona: str = "support",
     turns: int = 7,
     conversations: int = 1,
-    temperature: float = 0.7,
-    tokens: int = 0,
-    seed: int = 0,
     on_exchange: Callable[[Conversation], None] = lambda conversation: None,
     also: Sequence[Model] = (),
+    **how,
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
     strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
-    so many with the same parts, or none; they differ by their sample number. tokens: most tokens of a message, 0 = the
-    provider's `answer_tokens`. on_exchange: told of the conversation so far as soon as an answer exists, so that
-    it can be kept. also: models that will be asked besides, checked with the two before the first call.
+    so many with the same parts, or none; they differ by their sample number. on_exchange: told of the conversation so
+    far as soon as an answer exists, so that it can be kept. also: models that will be asked besides, checked with the
+    two before the first call. how: temperature, tokens and seed of `side`.
 
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
@@ -106,11 +105,10 @@ async def converse(
     if asks.questions and turns > len(asks.questions):
         has = f"The strategy {asks.name!r} has {len(asks.questions)} questions"
         raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
-    how = (temperature, tokens, seed)
-    sides = [side("interrogator", asks, interrogator, *how), side("agent", answers, agent, *how)]
-    models = [one.model for one in sides]
+    sides = [side("interrogator", asks, interrogator, **how), side("agent", answers, agent, **how)]
+    models, seed = [one.model for one in sides], sides[0].seed
     if conversations:
-        check_models(client, sides[0].request([], 0, seed), [*models, *also])
+        check_models(client, sides[0].request([]), [*models, *also])
     meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
     name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}"
@@ -131,10 +129,10 @@ async def _talk(
     client: Client, sides: Sequence[Side], turns: int, begun: Conversation, heard: Callable[[Conversation], None]
 ) -> Conversation:
     """Have two sides talk for so many turns, or until no reply comes or nothing is asked; tell of every exchange."""
-    log, number, seed = [], begun.meta["sample"], begun.meta["seed"]
+    log = []
     for place in range(2 * turns):
         speaks, answers = sides[place % 2], place % 2 == 1
-        [response] = await client.chat_all([speaks.request(log, number, seed)], label=None)
+        [response] = await client.chat_all([speaks.request(log, begun.meta["sample"])], label=None)
         log.append(as_turn(speaks.label, response))
         ended = log[-1].status == "error" or not (answers or log[-1].text)
         so_far = replace(begun, turns=[*log], status=log[-1].status if ended else "ok")
@@ -145,13 +143,16 @@ async def _talk(
     return so_far
 
 
-def side(label: str, part: cast.Role, model: Model | None, temperature: float, tokens: int, seed: int) -> Side:
-    """Return one side of a conversation: who plays the part, and with what."""
+def side(label: str, part: cast.Role, model: Model | None, *, temperature=0.7, tokens=0, seed=0) -> Side:
+    """Return one side of a conversation: who plays the part, and with what.
+
+    tokens: most of a message, 0 = the provider's `answer_tokens`.
+    """
     check_at_least("temperature", temperature)
     check_whole("tokens", tokens)
     model = cast.player(part, model, seed)
     parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
-    return Side(label, model, part.prompt, parameters | model.parameters)
+    return Side(label, model, part.prompt, parameters | model.parameters, seed)
 
 
 def check_models(client: Client, first: Request, models: Sequence[Model]) -> None:
@@ -191,37 +192,31 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
 
 
 async def forced_context(
-    client: Client,
-    agent: Model | None,
-    conversations: Sequence[Conversation],
-    *,
-    persona: str = "stranger",
-    temperature: float = 0.7,
-    tokens: int = 0,
-    seed: int = 0,
+    client: Client, agent: Model | None, conversations: Sequence[Conversation], persona: str = "stranger", **how
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
 
     At every turn it reads the conversation as it was, with the answers that the person had given, and writes its own;
     so the questions of a pair are equal, and only the answers differ. The turn keeps the person's as `instead_of`
     (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
-    one that fails is recorded as such. Your own transcripts are replayed in the same way.
+    one that fails is recorded as such. Your own transcripts are replayed in the same way. how: as in `side`.
     """
     part = cast.role(persona, cast.personas(), "persona")
     places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
     if not places:
         return []
-    answering = side("agent", part, agent, temperature, tokens, seed)
+    answering = side("agent", part, agent, **how)
     requests = []
     for one, place, _ in places:
         topic = one.meta.get("topic")
         system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
-        requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place], 0, seed))
+        requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place]))
     check_models(client, requests[0], [answering.model])
     responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:
-        meta = {"agent_model": answering.model.id, "persona": persona, "seed": seed, "pair": one.conversation_id}
+        meta = {"agent_model": answering.model.id, "persona": persona, "seed": answering.seed}
+        meta |= {"pair": one.conversation_id}
         name = f"{answering.model.id} {persona} in {one.conversation_id}"
         twins[one.conversation_id] = Conversation(name, [], cast.source(persona), meta=one.meta | meta)
     for (one, _, exchange), response in zip(places, responses, strict=True):

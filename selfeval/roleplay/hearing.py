@@ -305,11 +305,8 @@ class Hearing:
         own = [row for row in self.said if row["position"] == position]
         if self.arm == "reask":
             return own
-        earlier = [
-            row
-            for row in self.peers
-            if row["position"] != position and (row["round"], row["position"] * (not blind)) < (number, position)
-        ]
+        others = [row for row in self.peers if row["position"] != position]
+        earlier = [row for row in others if (row["round"], row["position"] * (not blind)) < (number, position)]
         return sorted([*own, *earlier], key=lambda row: (row["round"], row["position"]))
 
     def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:

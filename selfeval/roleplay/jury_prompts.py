@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from selfeval.asking.request import user
+from selfeval.asking.request import object_format, user
 from selfeval.roleplay.transcripts import Exchange
 
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
@@ -125,5 +125,4 @@ def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, length:
     bounds = dict(zip(("minLength", "maxLength"), length, strict=True)) if length else {}
     fields: dict = {"reason": {"type": "string"} | bounds} if reason else {}
     fields |= {rubric["tag"].lower(): {"type": "string", "enum": list(GRID)} for rubric in rubrics.values()}
-    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    return object_format("verdict", fields)

@@ -38,7 +38,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
     question = next(m["content"] for m in messages if m["role"] == "user")  # of a repair: the juror's prompt
     if not question.startswith(RULES.partition("{")[0]):
-        return talk(model, draw)
+        return write(model, "14 words", draw)  # a chat message of two sentences that carries its tell
     heard = scores(question)
     if "\nSummarise what the jurors said" in question:
         return "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items()) or "Nobody gave a score."
@@ -53,11 +53,6 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     score = min(max(score, 0.0), 1.0)
     lines = [f"{tag}={score if tag == 'HUMAN_SCORE' else draw.random():.3f}" for tag in tags]
     return "\n".join([f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me.", *lines])
-
-
-def talk(model: Model, draw: random.Random) -> str:
-    """Write a chat message of two sentences that carries the model's tell."""
-    return write(model, "14 words", draw)
 
 
 def scores(question: str) -> dict[int, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from selfeval.errors import InputError
-from selfeval.figures.tables import Card, Estimates, Records
+from selfeval.figures.tables import Card, Estimates, Records, display
 from selfeval.records import Rows, are_files, data_path, is_file, path_to_read, read_jsonl, rows_of
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
@@ -204,11 +204,7 @@ def read_judgements(
     files = _as_list(verdicts) if are_files(verdicts) else []
     beside = [path_to_read(file).with_name("conversations.jsonl") for file in files]
     whole = read_conversations(controls)
-    more = [
-        *read_conversations([file for file in beside if file.is_file()]),
-        *read_conversations(conversations),
-        *whole,
-    ]
+    more = read_conversations([file for file in beside if file.is_file()]) + read_conversations(conversations) + whole
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
     stay = {one.conversation_id for one in whole}
@@ -427,8 +423,6 @@ def _number(score: float | None) -> str:
 
 def hearings(result: Estimates, limit: int = 1) -> None:
     """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
-    from IPython.display import display  # which prints outside of a notebook
-
     statements = rows_of(result.records)
     for one in result.conversations[:limit]:
         display(render(one, statements, result.names))

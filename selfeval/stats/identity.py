@@ -129,11 +129,7 @@ def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
     for of, resampled in ((slice(claims), True), (slice(claims, None), False)):
         said = [silent, *((where[of], note) for where, note in notes)]
         found.append(Measure(names[of], gap.pick((of,)), test=INVERTED, notes=said, resampled=resampled))
-    return [
-        Measure(np.array(RATES, object), _rate(value, n, RATES)),
-        *found,
-        *_sensitivity(value, n),
-    ]
+    return [Measure(np.array(RATES, object), _rate(value, n, RATES)), *found, *_sensitivity(value, n)]
 
 
 def _rate(value: pd.DataFrame, n: pd.DataFrame, columns: Sequence, where=True) -> Rate:

@@ -4,7 +4,6 @@ Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whol
 everything that a model may have said, and a content security policy forbids all scripts.
 """
 
-import base64
 import csv
 import re
 import shutil
@@ -33,7 +32,7 @@ DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)  # else they 
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
 STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
-img { max-width: 100%; } td img { max-width: 9rem; } pre { white-space: pre-wrap; } pre, p { overflow-wrap: anywhere; }
+img { max-width: 100%; } pre { white-space: pre-wrap; } pre, p { overflow-wrap: anywhere; }
 td { overflow-wrap: anywhere; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
@@ -59,7 +58,7 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
         raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
     files = _notebooks([*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"])
     shutil.rmtree(out / "pages", ignore_errors=True)
-    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "figure", "ended")]]
+    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
     for number, file in enumerate(files, 1):
         name, (heading, body) = f"pages/{number:03}.html", _page(file)
         write_whole(out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
@@ -100,10 +99,7 @@ def _facts(file: Path) -> list[str]:
     run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
     ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
     results = data_path(given["out"]) if given.get("out") else file.parent
-    drawn = [base64.b64encode(figure.read_bytes()).decode() for figure in sorted(results.glob("*.png"))[:1]]
-    facts = [escape(_clean(text)) for text in (run, models, date, _conclusion(results), ended)]
-    figure = "".join(f'<img src="data:image/png;base64,{each}">' for each in drawn)
-    return [*facts[:-1], figure, facts[-1]]
+    return [escape(_clean(text)) for text in (run, models, date, _conclusion(results), ended)]
 
 
 def _conclusion(folder: Path) -> str:
