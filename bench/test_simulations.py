@@ -1,5 +1,9 @@
 """The simulations behind `data/validation/` measure what the package reports, many tables at once."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,13 +99,15 @@ def test_conformity_is_told_from_regression_to_the_mean_and_from_a_sham():
     assert unknown["note"].startswith("not_estimable; peers_unknown")
 
 
-def test_the_cells_of_12_tell_apart_what_words_follow(tmp_path):
+def test_the_cells_of_12_tell_apart_what_words_follow_and_their_numbers_follow_from_the_records(tmp_path):
     """One fleet of those whose committed rows are in words_and_weights.csv."""
     table = pd.read_csv(DATA / "validation" / "words_and_weights.csv")
     assert table["told_apart"].iloc[0] >= 9
     habit = table[table["words_follow"] == "habit"].iloc[0]
     assert habit["any_of_six"] < 0.1 and max(habit["a_rejected"], habit["b_rejected"]) < 0.08
     given = words_and_weights.write_fleet(tmp_path, 120, 1, words_and_weights.rotated(1))
-    said = words_and_weights.analysed(given, until="follows")["follows"]
+    said = words_and_weights.analysed(given, until="primary")["follows"]
     truth = dict(zip(words_and_weights.MODELS, words_and_weights.rotated(1), strict=True))
     assert {name: words_and_weights.SAID.get(of, of) for name, of in said.items()} == truth
+    again = [given["texts"], *given["predictions"], *given["likelihoods"], tmp_path / "out" / "primary.csv"]
+    subprocess.run([sys.executable, Path(__file__).with_name("recompute.py"), *again], check=True)
