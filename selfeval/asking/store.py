@@ -388,7 +388,8 @@ class Store:
             with self.change() as connection:
                 values = (key, request, text, time.time())
                 connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
-                self._end(connection, key, "%", ceiling and ceiling.name, response.get("cost"))
+                connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%"))
+                self._end(connection, key, own_name(), ceiling and ceiling.name, response.get("cost"))
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error
