@@ -53,6 +53,16 @@ def cost(store):
     return sum(json.loads(response)["cost"] for [response] in query(store, "SELECT response FROM replies"))
 
 
+def leave_a_batch(fake, store, model, monkeypatch):
+    """Interrupt somebody who waits for a batch of five questions, whose replies come from now on."""
+    monkeypatch.setenv("SELFEVAL_BATCH", "1")
+    waiting = process(store.path, range(5), model.id, first=SMALL.format(40))
+    wait_for(lambda: fake.batches and fake.batches[0]["looks"] > 2)
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate()
+    fake.batch_faults.clear()
+
+
 def test_a_study_in_batches_has_the_same_replies_as_one_without_at_half_the_price(store, batched, tmp_path):
     fake, model = batched({1: "500"})
     responses, tally = ask(store, questions(model, 100), batch=True)
@@ -97,12 +107,7 @@ def test_a_batch_whose_answer_was_lost_is_never_sent_again_unasked(store, batche
 
 def test_a_batch_that_stays_is_waited_for_by_whoever_asks_next(store, batched, monkeypatch):
     fake, model = batched({0: "stays"})
-    monkeypatch.setenv("SELFEVAL_BATCH", "1")
-    waiting = process(store.path, range(5), model.id, first=SMALL.format(40))
-    wait_for(lambda: fake.batches and fake.batches[0]["looks"] > 2)
-    waiting.send_signal(signal.SIGINT)
-    waiting.communicate()
-    fake.batch_faults.clear()
+    leave_a_batch(fake, store, model, monkeypatch)
     monkeypatch.setenv("SELFEVAL_BATCH", "")
     look, fake._look = fake._look, lambda batch: web.json_response(error("No such batch"), status=404)
     assert all(
@@ -193,12 +198,7 @@ def test_new_questions_wait_for_the_room_that_a_batch_on_its_way_holds(store, ba
     fake, model = batched({0: "stays"}, reply="so " * 5)
     counts = client.ask(lambda asked: asked.chat_all(questions(model, 5)), {"dry_run": True, "batch": True})
     monkeypatch.setenv("SELFEVAL_MAX_COST", f"night:{1.2 * counts.loc[0, 'usd_high']}")
-    monkeypatch.setenv("SELFEVAL_BATCH", "1")
-    waiting = process(store.path, range(5), model.id, first=SMALL.format(40))
-    wait_for(lambda: fake.batches and fake.batches[0]["looks"] > 2)
-    waiting.send_signal(signal.SIGINT)
-    waiting.communicate()
-    fake.batch_faults.clear()
+    leave_a_batch(fake, store, model, monkeypatch)
     responses, _ = ask(store, questions(model, 10)[::-1], batch=True)
     assert {r.status for r in responses} == {"ok"} and {*bought(fake).values()} == {1} and not count(store, "claims")
 
