@@ -114,9 +114,15 @@ def test_a_batch_that_stays_is_waited_for_by_whoever_asks_next(store, batched, m
         "No such batch; where" in r.error and "forget-batch" in r.error for r in ask(store, questions(model, 5))[0]
     )
     fake._look = look
-    responses, tally = ask(store, questions(model, 5))
-    assert {r.status for r in responses} == {"ok"} and len(fake.ledger) == 1 and not count(store, "claims")
-    assert tally.cost == pytest.approx(fake.dollars)
+    monkeypatch.setenv("SELFEVAL_MAX_COST", "night:5")
+
+    async def both(first):
+        async with client.Client(store=Store(store.path, store.recorded_folders[0])) as second:
+            found = await client.gather(each.chat_all(questions(model, 5), None) for each in (first, second))
+            return {r.status for r in found[0] + found[1]}
+
+    assert within(store, both) == {"ok"} and len(fake.ledger) == 1 and not count(store, "claims")
+    assert query(store, "SELECT spent FROM purses") == [(pytest.approx(fake.dollars),)], "booked once"
 
 
 def test_kills_lose_no_reply_and_buy_none_twice(store, batched, monkeypatch):

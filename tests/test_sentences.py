@@ -27,7 +27,8 @@ LABELS = ("evaluator", "author", "task", "condition", "note", "first", "second",
 @functools.cache
 def table(file):
     frame = pd.read_csv(DATA / f"{file}.csv")
-    return frame.assign(**{name: frame[name].astype(object).fillna("") for name in LABELS if name in frame})
+    frame = frame.assign(**{name: frame[name].astype(object).fillna("") for name in LABELS if name in frame})
+    return frame.assign(**{name: "" for name in ("author", "condition", "method") if name not in frame})
 
 
 # what stands for numbers in a piece -----------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ SHOWN = {
     "": lambda row: estimate_text(row.estimate, row.low, row.high),
     "minus": lambda row: estimate_text(-row.estimate, -row.high, -row.low),
     "e": lambda row: short(row.estimate),
-    "n": lambda row: str(row.clusters),
+    "n": lambda row: f"{row.clusters if 'clusters' in row else row.prompts:.0f}",
     "p": lambda row: p_text(row.p),
     "p3": lambda row: short(row.p, 3),
     "holm": lambda row: short(row.p_holm),
@@ -155,7 +156,7 @@ CELLS["truth"] = [
 
 def shown(row, value, together):
     """Return "above" or "below" a value by the interval, else "unclear"; together: where `p_holm` is small too."""
-    if pd.isna(row.low) or row.low <= value <= row.high or (together and row.p_holm >= 1 - row.level):
+    if pd.isna(row.low) or row.low <= value <= row.high or (together and row.p_holm >= 1 - row.get("level", 0.95)):
         return "unclear" if pd.notna(row.low) else "not estimable"
     return "above" if row.low > value else "below"
 

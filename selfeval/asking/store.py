@@ -387,9 +387,10 @@ class Store:
         try:
             with self.change() as connection:
                 values = (key, request, text, time.time())
-                connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+                new = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values).rowcount
                 connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%"))
-                self._end(connection, key, own_name(), ceiling and ceiling.name, response.get("cost"))
+                cost = response.get("cost") if new else None  # of a batch for which several wait, the first books it
+                self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error

@@ -50,7 +50,8 @@ def dots(
     across = min(len(panels), 4)
     down = -(-len(panels) // across)
     heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
-    high = min(LINE * max(1 + (len(sides) > 1), 0.7 * len(sides)), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
+    beside = rows.groupby("panel")["side"].nunique().max()
+    high = min(LINE * max(1 + (beside > 1), 0.7 * beside), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
     fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
