@@ -157,13 +157,19 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
             whole = text.startswith("{") and text.endswith("}")
             try:
                 value = json.loads(text if whole else line + file.read())
+                rows = value if isinstance(value, list) else logged(value)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
-            yield from value if isinstance(value, list) else logged(value)
+            yield from rows
 
 
 def logged(value) -> list:
-    """Return the samples of a log of Inspect AI, the records in those that `save` wrote; anything else as it is."""
+    """Return what is inside of one JSON object: the samples of a log of Inspect AI, or the rows of a table by columns.
+
+    Of a log that `save` wrote these are its records. Anything else stays as it is.
+    """
+    if isinstance(value, dict) and value and all(isinstance(column, dict | list) for column in value.values()):
+        return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
     if not (isinstance(value, dict) and {"eval", "samples"} <= {*value}):
         return [value]
     return [(sample.get("metadata") or {}).get("selfeval", sample) for sample in value["samples"] or ()]

@@ -60,9 +60,11 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
     assert [(t["author"], t["sample"]) for t in texts] == [("a/one", 0), ("a/two", 2)]
     assert texts[0]["prompt_id"] == texts[1]["prompt_id"] and texts[0]["text_id"] != texts[1]["text_id"]
     assert read_texts(str(tmp_path)) == texts and texts[0]["author_display"] == "One"
-    pd.DataFrame({"author": ["human", "me"], "prompt": ["p", "q"], "text": ["a b", "NA"]}).to_csv(tmp_path / "my.csv")
-    mine = read_texts(str(tmp_path / "my.csv"))
-    assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
+    frame = pd.DataFrame({"author": ["human", "me"], "prompt": ["p", "q"], "text": ["a b", "NA"]})
+    frame.to_csv(tmp_path / "my.csv")
+    frame.to_json(tmp_path / "my.json")  # by columns
+    for mine in map(read_texts, (tmp_path / "my.csv", tmp_path / "my.json")):
+        assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
 
 
 def test_a_place_is_a_line_as_an_editor_counts_and_what_is_missing_stands_beside_what_is_there(tmp_path):
