@@ -111,3 +111,10 @@ def test_the_cells_of_12_tell_apart_what_words_follow_and_their_numbers_follow_f
     assert {name: words_and_weights.SAID.get(of, of) for name, of in said.items()} == truth
     again = [given["texts"], *given["predictions"], *given["likelihoods"], tmp_path / "out" / "primary.csv"]
     subprocess.run([sys.executable, Path(__file__).with_name("recompute.py"), *again], check=True)
+
+
+def test_the_registered_numbers_follow_from_the_published_records():
+    kept = DATA / "predictions" / "confirm"
+    places = [DATA / "corpora" / "confirm" / "texts.jsonl", kept / "predictions_binary_self.jsonl.xz"]
+    places += [kept / "likelihoods.jsonl.xz", DATA / "results" / "words_and_weights" / "primary.csv"]
+    subprocess.run([sys.executable, Path(__file__).with_name("recompute.py"), *places], check=True)

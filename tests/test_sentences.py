@@ -95,6 +95,8 @@ SHOWN = {
     "p": lambda row: p_text(row.p),
     "p3": lambda row: short(row.p, 3),
     "holm": lambda row: short(row.p_holm),
+    "ph": lambda row: p_text(row.p_holm),
+    "half": lambda row: short((row.high - row.low) / 2),
 }
 
 
@@ -226,7 +228,7 @@ def untied(text, pieces):
         text = piece.pattern.sub("", text, count=1)
     for words in REASONS:
         text = text.replace(words, "")
-    text = re.sub(r"`[^`\n]*`|SmolLM2(-135M\S*)?|Qwen2\.5|\[\d\d_\w+\]", "", text)
+    text = re.sub(r"`[^`\n]*`|SmolLM2(-135M\S*)?|Qwen(2\.5 Coder)?( [01]\.5B)?|Qwen2\.5|\[\d\d_\w+\]", "", text)
     return [one for line in text.splitlines() for one in re.split(r"(?<=[.?!;])\s+", line) if CLAIM.search(one)]
 
 

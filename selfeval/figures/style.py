@@ -41,6 +41,7 @@ SIDES = {  # what is compared within a row: (colour, marker, label); a colour is
     "names the author, told": (PALETTE[0], "o", "its words: who wrote this? (told who it is)"),
     "names the author, untold": (PALETTE[9], "v", "its words: who wrote this? (not told)"),
     "yes or no": (PALETTE[1], "s", "its words: did you write this?"),
+    "rating": (PALETTE[4], "^", "its rating: is this a good answer?"),
     "discrimination": (INK, "o", "discrimination J"),
     "advantage": ("0.55", "|", "advantage A, BCa bootstrap interval"),
     "usual": (PALETTE[0], "D", "usual score"),

@@ -241,6 +241,7 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
+    from threadpoolctl import threadpool_limits
 
     texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
     names, n_groups = np.unique(labels), len(np.unique(groups))
@@ -249,7 +250,8 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
     features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
     model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
     folds = GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0)
-    found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
+    with threadpool_limits(1, "blas"):  # with more, notebooks side by side take ten times as long
+        found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
     return pd.DataFrame(found, columns=names)
 
 
