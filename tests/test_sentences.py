@@ -95,6 +95,7 @@ SHOWN = {
     "p": lambda row: p_text(row.p),
     "p3": lambda row: short(row.p, 3),
     "holm": lambda row: short(row.p_holm),
+    "holm3": lambda row: short(row.p_holm, 3),
     "ph": lambda row: p_text(row.p_holm),
     "half": lambda row: short((row.high - row.low) / 2),
 }

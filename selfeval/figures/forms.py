@@ -34,7 +34,8 @@ def dots(
 ) -> Drawing | None:
     """Draw estimates with their intervals on one scale, a panel each, a row per model or arm.
 
-    rows: line, estimate, low, high; sides share a row, and simulated models stand apart, below. label: of the axis.
+    rows: line, estimate, low, high; sides share a row, in their colours, and one that `style.SIDES` does not have is in
+    ink; simulated models stand apart, below. label: of the axis.
     null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
     rows may have a `null` each, NaN where there is no such value. limits: of the axis. A column `block` puts its rows
     together, in the order given, under a line that names it.
@@ -44,9 +45,9 @@ def dots(
     rows = rows.reset_index(drop=True)
     nulls = rows.get("null", float("nan") if null is None else null)
     rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
     panels = list(dict.fromkeys(rows["panel"]))
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    sides = [side for side in SIDES if side in set(rows["side"])] or [""]
     across = min(len(panels), 4)
     down = -(-len(panels) // across)
     heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
@@ -58,7 +59,7 @@ def dots(
             here = rows[rows["panel"] == panel]
             for value in here["null"].dropna().unique():
                 ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
-            drawn = [side for side in sides if side in {*here["side"]}]
+            drawn = [side for side in ["", *SIDES] if side in {*here["side"]}]
             for k, side in enumerate(drawn):
                 part = here[here["side"] == side]
                 above = ((len(drawn) - 1) / 2 - k) * min(0.3, 0.8 / len(drawn))
