@@ -1,7 +1,6 @@
 """Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
 
 import contextlib
-import csv
 import hashlib
 import itertools
 import json
@@ -235,23 +234,8 @@ def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, 
 
 
 def place_of(source: str | Path, number: int) -> str:
-    """Return where a record begins: file and line, as an editor counts, or its number where there are no lines."""
-    path, lines = Path(source), []
-    with contextlib.suppress(OSError, ValueError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
-        if path.suffix.lower() == ".csv":
-            lines = [*_csv_lines(file)][1:]
-        elif path.suffix == ".jsonl":
-            lines = [line for line, text in enumerate(file, 1) if text.strip()]
-    return f"{source}, line {lines[number - 1]}" if number <= len(lines) else f"{source}, record {number}"
-
-
-def _csv_lines(file: TextIO) -> Iterator[int]:
-    """Yield the line where each row of a CSV begins, the headings too; blank lines are no rows."""
-    rows, before = csv.reader(file), 0
-    for row in rows:
-        if len(row) > 1 or "".join(row).strip():
-            yield before + 1
-        before = rows.line_num
+    """Return where a record stands: in which file, and which of its records it is, from 1; a CSV's heading is none."""
+    return f"{source}, record {number}"
 
 
 # texts ----------------------------------------------------------------------------------------------------------------
@@ -274,7 +258,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
             row["prompt_id"] = prompt_id_of(row["prompt"]) if row.get("prompt_id") is None else row["prompt_id"]
             if not isinstance(row["prompt_id"], str | int):
                 raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
-            _check_new(seen, row, "prompt", where, number)
+            _check_new(seen, row, "prompt", number)
     return rows[: limit or None]
 
 
@@ -302,11 +286,10 @@ def _check_texts(row: Mapping, *wanted: str) -> None:
             raise InputError(f"`{name}` is {got}, or delete the record.")
 
 
-def _check_new(seen: dict, row: Mapping, field: str, where: str | Path, number: int) -> None:
+def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
     """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
     if (first := seen.setdefault(row[f"{field}_id"], number)) != number:
-        earlier = place_of(where, first).removeprefix(f"{where}, ")
-        said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as {earlier}"
+        said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as record {first}"
         raise InputError(f"{said}; delete one, or give it a `{field}_id` of its own.")
 
 
@@ -329,7 +312,7 @@ def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
         row = {ours.get(name, name): value for name, value in row.items()}
         with _placed(where, number):
             texts.append(_text_record(row))
-            _check_new(seen, texts[-1], "text", where, number)
+            _check_new(seen, texts[-1], "text", number)
     chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
     return [text for text in texts if text["prompt_id"] in chosen]
 

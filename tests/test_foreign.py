@@ -387,7 +387,7 @@ def test_prompt_author_and_sample_tell_a_text_without_an_id():
 def test_texts_that_nothing_tells_apart_are_refused_and_not_counted_as_repeated(tmp_path):
     """Equal answers on two samples of an author would count once, as after a resumed run."""
     _, _, path = forms(pd.DataFrame(exact(2)).drop(columns="sample"), tmp_path)
-    assert "theirs.csv, line 3: without `text_id`" in refused(path) and "'ant / p0' before; say in" in refused(path)
+    assert "theirs.csv, record 2: without `text_id`" in refused(path) and "'ant / p0' before; say in" in refused(path)
     again = pd.DataFrame(exact(2)).rename(columns={"sample": "run"})
     assert measured(again, {"run": "repeat"})[0]["ant", "discrimination"].n == 80
 

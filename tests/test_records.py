@@ -67,18 +67,6 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
         assert [(t["author"], t["text"], t["words"]) for t in mine] == [("human", "a b", 2), ("me", "NA", 1)]
 
 
-def test_a_place_is_a_line_as_an_editor_counts_and_what_is_missing_stands_beside_what_is_there(tmp_path):
-    begin = 'author,prompt,text\na,p,"two\nlines"\n\n'
-    for rows, message in (("b,p,\n", "line 5: `text` is empty"), ("b,p,t\nb,p,t\n", "line 6: the text 't' .* line 5")):
-        (tmp_path / "my.csv").write_text(begin + rows)
-        with pytest.raises(InputError, match=rf"my.csv, {message}"):
-            read_texts(tmp_path / "my.csv")
-    with pytest.raises(
-        InputError, match=r"`texts`, record 1: there is no `author` or `model`: wanted are .* and there are who, text"
-    ):
-        read_texts([{"who": "a", "text": "b"}])
-
-
 def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monkeypatch, capsys):
     texts, prompts = pd.DataFrame({"author": ["a"], "prompt": ["p"], "text": ["t"]}), pd.DataFrame({"prompt": ["p"]})
     monkeypatch.chdir(tmp_path)
@@ -103,8 +91,10 @@ def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monk
 ])  # fmt: skip
 def test_a_text_that_lacks_something_is_named(tmp_path, change, message):
     row = {"author": "a", "prompt": "p", "text": "t"}
-    with pytest.raises(InputError, match=f"line 2: .*{message}"):
+    with pytest.raises(InputError, match=f"texts.jsonl, record 2: .*{message}"):
         read_texts(str(write(tmp_path / "texts.jsonl", row, row | {"text": "u"} | change)))
+    with pytest.raises(InputError, match=r"record 1: there is no `author` or `model`: wanted .* and there are who"):
+        read_texts([{"who": "a", "text": "b"}])
 
 
 def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
@@ -113,14 +103,14 @@ def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
     assert [t["text_id"] for t in read_texts(path, limit=2)] == [0, 1, 2, 3]
     with pytest.raises(InputError, match="`limit` must be a whole number of at least 0, got -1"):
         read_texts(path, limit=-1)
-    with pytest.raises(InputError, match="line 7: the text 't' has the same `text_id` as line 4"):
+    with pytest.raises(InputError, match="record 7: the text 't' has the same `text_id` as record 4"):
         read_texts(str(write(tmp_path / "twice.jsonl", *rows, rows[3])))
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a"}'], "line 1: there is no `prompt`: wanted are `prompt`, and there are prompt_id"),
-    (['{"prompt_id": ["a"], "prompt": "x"}'], r"line 1: .* got \['a'\]"),
-    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "line 2: the prompt 'x' has the same `prompt_id` as line 1"),
+    (['{"prompt_id": "a"}'], "record 1: there is no `prompt`: wanted are `prompt`, and there are prompt_id"),
+    (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
+    (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: the prompt 'x' has the same `prompt_id` as record 1"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):
     with pytest.raises(InputError, match=message):
@@ -326,5 +316,5 @@ def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(chan
     pair = {"text_id": "a1", "other_text_id": "b1", "true_model": "lab/amber", "other_model": "lab/basalt",
             "evaluator_model": "lab/amber", "task_type": "pairwise_self", "position": "A", "prompt_used": "Write.",
             "predicted_self": True, "reply": "Response A"}  # fmt: skip
-    with pytest.raises(InputError, match=rf"theirs.jsonl, line 2: {message}"):
+    with pytest.raises(InputError, match=rf"theirs.jsonl, record 2: {message}"):
         analysed([pair, pair | change])
