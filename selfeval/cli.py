@@ -459,10 +459,6 @@ def doctor() -> None:
 
 
 PINNED = ROOT / "requirements.txt"  # of a clone
-TAKES = {  # of the embedded models that do not come with requirements-model.txt
-    "local-qwen": " (1.1 GB to download, as much again on disk, 1.2 GB of memory, 20 tokens a second on two cores)",
-    "local-qwen-0.5b": " (0.5 GB to download, as much again on disk)",
-}
 
 
 def _embedded(provider: Provider) -> str:
@@ -476,7 +472,7 @@ def _embedded(provider: Provider) -> str:
         return f"ok       {name}, weights {local.model_file(provider)}"
     except SelfevalError as error:
         needed = provider.name == "local" and not INSTALLED
-        return f"{'MISSING ' if needed else 'optional'} {name}{TAKES.get(provider.name, '')}: {error}"
+        return f"{'MISSING ' if needed else 'optional'} {name}: {error}"
 
 
 def _other_packages() -> list[str]:

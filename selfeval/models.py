@@ -295,8 +295,8 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
 class _Callable(ModuleType):
     """`selfeval.models()` lists the models, which is what somebody who types it wants."""
 
-    def __call__(self, like: str = ""):
-        return import_module("selfeval.asking.local").list_models(like)
+    def __call__(self):
+        return import_module("selfeval.asking.local").list_models()
 
 
 sys.modules[__name__].__class__ = _Callable

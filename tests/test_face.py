@@ -109,14 +109,12 @@ WORKS = {
     "authors by display name": lambda c: se.collect_predictions(c.texts.assign(author=c.texts["author_display"])),
     "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
     "chat messages": lambda c: se.judge(TALK, [echo, echo], "independent"),
-    "models with a word": lambda c: se.list_models("gpt"),
     "evaluators called models": lambda c: se.compare(c.result, by="models"),
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {
     "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
     "a keyword of before": (lambda c: se.collect_predictions(c.texts, evaluators=FLEET), "did you mean 'models'?"),
-    "a keyword of another verb": (lambda c: se.measure_recognition(c.answers, by="author"), "selfeval.compare"),
     "no author that is a model": (lambda c: se.collect_predictions(c.anna.head(1)), "'Anna'"),
     "two functions of one name": (lambda c: se.generate_texts([lambda m: "a", lambda m: "b"], 1), "{name: function}"),
     "a function of a text": (lambda c: se.generate_texts(lambda prompt: prompt + "!", 1), "is given messages"),

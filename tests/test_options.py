@@ -195,7 +195,6 @@ def verbs(w):
         "measure_log": ({"logs": w.logs}, {"level": 0.9, "cluster": "prompt"}),
         "save": ({"result": w.result, "out": OUT}, {"form": "inspect"}),
         "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
-        "list_models": ({}, {"like": "gpt"}),
         "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
         "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),

@@ -310,8 +310,6 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         for name in keywords:
             if name not in known:
                 meant = did_you_mean(name, known) or f"; it takes {', '.join(known)}."
-                if name == "by":
-                    meant = "; `selfeval.compare(result, by=...)` compares, and `groupby` of pandas groups its rows."
                 raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
         return function(*args, **keywords)
 
