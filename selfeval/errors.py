@@ -54,11 +54,7 @@ class ProviderError(SelfevalError):
 
 
 class BudgetError(SelfevalError):
-    """A call that could cost more than the ceiling leaves."""
-
-
-class PriceError(BudgetError):
-    """A ceiling that cannot be kept, since nobody knows what a reply costs."""
+    """A call that could cost more than the ceiling leaves, or nobody knows what."""
 
 
 class StoreError(SelfevalError):
@@ -72,7 +68,6 @@ class ReplayMiss(SelfevalError):
 SAME = (  # what people, other programs and earlier versions call a parameter or a verb, and what it is called here
     {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
     {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
-    {"tasks", "task"},
     {"out", "folder", "path"},
     {"concurrency", "workers"},
     {"max_cost", "budget"},

@@ -174,7 +174,7 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     authors = {row["author"]: row["author_display"] for row in rows}
     for author, display in authors.items():
         called = [one.id for one in registry.models().values() if design.is_called(one, author, display)]
-        if registry.is_known(author) or author in registry.FUNCTIONS:
+        if author in registry.models() or author in registry.FUNCTIONS:
             found[author] = None
         elif len(called) == 1 and {author, display}.isdisjoint(said or {}):
             found[called[0]] = None
@@ -618,7 +618,7 @@ tables.Plotting.draw = staticmethod(plot)
 def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estimates:
     """Return paired differences, first minus second, with p adjusted by Holm: of two evaluators, or two conditions.
 
-    by: "evaluator" (or "model"), "condition" (self-recognition alone), or one part of the conditions that differs, such
+    by: "evaluator", "condition" (self-recognition alone), or one part of the conditions that differs, such
     as "told"; or one evaluator, to see its pairs alone, or that with `other`. Pairs are made by prompt or template, so
     that what is easy or hard for all cancels.
     """
@@ -632,8 +632,6 @@ def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estima
             found = found[[name in pair.split(" - ") for pair in found["evaluator"]]]
         return found
     parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
-    meant = {"model": "evaluator", "models": "evaluator", "evaluators": "evaluator", "conditions": "condition"}
-    by = meant.get(by, by)
     check_one_of("by", by, ["evaluator", "condition", *parts])
     kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
     if kept is None:

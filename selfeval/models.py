@@ -337,11 +337,6 @@ def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> l
     return found
 
 
-def is_known(model_id: str) -> bool:
-    """Tell whether the registry lists this id (`human` and labels of foreign files are not in it)."""
-    return model_id in models()
-
-
 def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
     """Return {id: its `family` or `developer`} of the ids that have one in the registry, also at another provider."""
     found = {}
@@ -353,4 +348,4 @@ def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Return {id: display name} of the ids that the registry lists."""
-    return {i: models()[i].display for i in ids if is_known(i)}
+    return {i: models()[i].display for i in ids if i in models()}

@@ -53,12 +53,6 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def below_root(path: Path | str) -> str:
-    """Return a path without what is above the repository; outside of it the name alone."""
-    path = Path(path)
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
-
-
 def read_json(path: Path) -> dict:
     """Return what a JSON file holds, {} where there is none."""
     with contextlib.suppress(OSError, ValueError):

@@ -10,7 +10,6 @@ It runs in a thread of its own (own event loop; callables and the ledger stay pl
 import asyncio
 import hashlib
 import json
-import math
 import random
 import re
 import threading
@@ -87,8 +86,7 @@ MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_com
 
 # name -> (status, body, headers from the seconds to wait): answers that need no good response.
 ANSWERS = {
-    "429": (429, RATE, lambda s: {"Retry-After": str(math.ceil(s))}),
-    "429-ms": (429, RATE, lambda s: {"Retry-After-Ms": str(round(1000 * s))}),
+    "429": (429, RATE, lambda s: {"Retry-After": str(s)}),
     "429-none": (429, RATE, None),
     "429-hour": (429, RATE, lambda s: {"Retry-After": "3600"}),
     "429-quota": (429, QUOTA, None),

@@ -19,7 +19,7 @@ from selfeval.asking import batches, client
 from selfeval.asking.request import Request, user
 from selfeval.asking.store import Store
 from selfeval.cli import main
-from selfeval.errors import BudgetError, PriceError
+from selfeval.errors import BudgetError
 from selfeval.models import get
 
 MODELS = "providers: {{{0}: {{base_url: '{1}', hosted: true, batch: {0}, answer_tokens: 100}}}}\n" + (
@@ -196,7 +196,7 @@ def test_a_ceiling_sends_what_it_has_room_for_and_a_dry_run_says_half_the_price(
     with pytest.raises(BudgetError):
         ask(store, questions(model, 100), batch=True, max_cost=half["usd_high"] / 4)
     assert 20 < len(bought(fake)) < 100 and not count(store, "claims") and len(fake.batches) > 2
-    with pytest.raises(PriceError):
+    with pytest.raises(BudgetError, match="does not say what"):
         ask(store, questions(replace(model, price=None), 200), batch=True, max_cost=5)
 
 

@@ -109,7 +109,6 @@ WORKS = {
     "authors by display name": lambda c: se.collect_predictions(c.texts.assign(author=c.texts["author_display"])),
     "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
     "chat messages": lambda c: se.judge(TALK, [echo, echo], "independent"),
-    "evaluators called models": lambda c: se.compare(c.result, by="models"),
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {

@@ -158,13 +158,11 @@ def classify(status: int, error: dict, headers) -> Failure:
 def retry_after(headers, error: dict) -> float | None:
     """Return the seconds a provider asks to wait, from its headers or its body, or None.
 
-    Forms: `retry-after-ms`, `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside
-    the error's metadata.
+    Forms: `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside the error's
+    metadata.
     """
     reset = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
     with contextlib.suppress(TypeError, ValueError):  # an unreadable time is the same as none
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
         if seconds := headers.get("retry-after"):
             return max(0.0, float(seconds))
         if reset:

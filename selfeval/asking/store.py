@@ -25,7 +25,7 @@ import psutil
 
 from selfeval.asking import dryrun
 from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
-from selfeval.errors import BudgetError, InputError, PriceError, ReplayMiss, StoreError, is_amount, is_count
+from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount, is_count
 from selfeval.models import Model
 from selfeval.paths import DATA, HOME, replacing
 
@@ -141,7 +141,7 @@ class Ceiling:
         if owner:
             return owner
         if self._unknown:
-            raise PriceError(
+            raise BudgetError(
                 f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
                 f"a reply of {self._unknown.id!r} costs; add its `price` to data/models.yaml, or leave out `max_cost`."
             )

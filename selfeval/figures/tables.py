@@ -194,11 +194,6 @@ class Records(pd.DataFrame):
         self._check(by)
         return super().groupby(by, *args, **how)
 
-    def sort_values(self, by, *args, **how):
-        """Sort as pandas does."""
-        self._check(by)
-        return super().sort_values(by, *args, **how)
-
     def _check(self, names) -> None:
         """Raise `ColumnError` for the name of a column that is not there."""
         for name in [names] if isinstance(names, str) else names if isinstance(names, list) else ():

@@ -19,7 +19,7 @@ from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
-from selfeval.models import Model, get, is_known
+from selfeval.models import Model, get, models
 from selfeval.records import Rows, rows_of
 from selfeval.stats.identity import FALSE, SITUATION
 
@@ -165,7 +165,7 @@ def is_answered(record: Mapping) -> bool:
 @lru_cache(4096)
 def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
-    listed = model_played(get(model)) if is_known(model) else None
+    listed = model_played(get(model)) if model in models() else None
     who, other = entity_of(listed) if listed else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
     own = {truth, *(listed.all_names if listed else ())}
     known = (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))

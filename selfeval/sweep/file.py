@@ -41,7 +41,7 @@ from annotated_types import MinLen
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
 from selfeval.models import STRANGERS, decode
-from selfeval.paths import DATA, ROOT, below_root, read_json, write_whole
+from selfeval.paths import DATA, ROOT, read_json, write_whole
 
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
@@ -92,7 +92,7 @@ class Run:
         seen, ended = read_json(self.folder / "progress.json"), datetime.now(UTC)
         counts = {name: seen.get(name) or 0 for name in COUNTS}
         status, cause = self._outcome(error, counts["failed"])
-        made = {"stage": self.stage, "notebook": below_root(self.notebook), "parameters": self.parameters}
+        made = {"stage": self.stage, "notebook": self.notebook.name, "parameters": self.parameters}
         made |= {"parameters_hash": self.key, "notebook_hash": notebook_hash(self.notebook)}
         made |= {"status": status, "cause": cause, "started": started.isoformat(), "ended": ended.isoformat()}
         made |= {"seconds": round((ended - started).total_seconds(), 3), "counts": counts, **made_with()}
