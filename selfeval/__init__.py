@@ -42,8 +42,7 @@ _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "k
 _MODULES = ("figures", "models", "stats")
 MEANT = {  # part of a word that people try: the verb
     "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",
-    "predict": "collect_predictions", "write": "generate_texts", "identif": "ask_identity", "load": "read_results",
-    "draw": "plot", "export": "save",
+    "write": "generate_texts", "load": "read_results", "draw": "plot", "export": "save",
 }  # fmt: skip
 __all__ = ["DATA", *_HOME, *_MODULES]
 

@@ -111,6 +111,13 @@ def check_one_of(name: str, value, known) -> None:
         raise InputError(f"`{name}` must be one of {', '.join(known)}, got {value!r}.")
 
 
+def check_names(name: str, values: Sequence, known: Iterable) -> None:
+    """Raise `InputError` unless each value of a parameter is one of the known ones, and given once."""
+    for value in values:
+        if value not in known or list(values).count(value) > 1:
+            raise InputError(f"Unknown name {value!r} in `{name}`, or given twice; known are {', '.join(known)}.")
+
+
 def check_injected(cells: Sequence[str]) -> None:
     """Raise `InputError` for a parameter that papermill gave a notebook which does not have it; papermill only warns.
 

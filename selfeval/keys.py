@@ -83,14 +83,13 @@ def guard_kernel(shell) -> None:
     and other displayed values (not in what is printed) so are escape sequences and marks that turn text round.
     """
     session = getattr(getattr(shell, "kernel", None), "session", None)
-    if session is None or hasattr(session.pack, "unguarded"):
+    if session is None:
         return
     pack = session.pack
 
     def guarded(message):
         return pack(message if "msg_id" in message else _clean(message))
 
-    guarded.unguarded = pack
     session.pack = guarded
 
 

@@ -329,9 +329,8 @@ def _is_name(value) -> bool:
 
 
 READ = {  # field: how a text in it is read
-    "predicted_model": lambda value: NULLS.get(value.strip().lower(), value),
+    **dict.fromkeys(("predicted_model", "score"), lambda value: NULLS.get(value.strip().lower(), value)),
     "predicted_self": lambda value: TRUTH.get(value.strip().lower(), value),
-    "score": lambda value: NULLS.get(value.strip().lower(), value),
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
 }

@@ -108,7 +108,7 @@ WORKS = {
     "a function about itself": lambda c: se.measure_identity(se.ask_identity(echo, limit=2), n_resamples=2),
     "authors by display name": lambda c: se.collect_predictions(c.texts.assign(author=c.texts["author_display"])),
     "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
-    "chat messages": lambda c: se.judge(TALK, [echo, echo], "independent"),
+    "chat messages": lambda c: se.judge([{"messages": TALK}], [echo, echo], "independent"),
     "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {

@@ -213,7 +213,7 @@ def test_a_wrong_condition_is_refused(options, message):
 
 
 @pytest.mark.parametrize(("condition", "tasks", "message"), [
-    ({}, "exactly", "Unknown task 'exactly'"), ({}, [], "nothing to ask"), ({}, ["binary_self"] * 2, "given twice"),
+    ({}, "exactly", "name 'exactly' in `tasks`"), ({}, [], "nothing to ask"), ({}, ["lineup"] * 2, "given twice"),
     ({"labels": "anonymous"}, "exact_model", "two or more prompts need a text of every author"),
     ({"labels": "anonymous"}, "pairwise_self", "A pair names no author"),
     ({"score": "stated"}, "lineup", "fits neither `lineup` nor 'better'"),

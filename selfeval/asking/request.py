@@ -251,8 +251,8 @@ def object_format(name: str, fields: dict) -> dict:
 
 # simulated models: real answers to the real prompts, drawn from rates that are known ----------------------------------
 
-Play = Callable[[Model, dict, list[dict], random.Random], str]  # (model, rates, messages, draw) -> reply
-ROLES: dict[str, tuple[Play, Collection[str]]] = {}  # role: who plays it, and the rates it knows
+# role: who plays it, (model, rates, messages, draw) -> reply, and the rates it knows
+ROLES: dict[str, tuple[Callable, Collection[str]]] = {}
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
     "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "

@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 from selfeval.asking.client import Client
 from selfeval.asking.request import is_computed
-from selfeval.errors import InputError, ProviderError, check_flag, check_whole
+from selfeval.errors import InputError, ProviderError, check_flag, check_names, check_whole
 from selfeval.models import Model, display_names, get
 from selfeval.recognition.answers import anonymous
 from selfeval.recognition.questions import TASKS, Condition, Question
@@ -173,9 +173,7 @@ def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, s
 
 
 def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition) -> None:
-    for task in tasks:
-        if task not in TASKS or tasks.count(task) > 1:
-            raise InputError(f"Unknown task {task!r}, or given twice; known are {', '.join(TASKS)}.")
+    check_names("tasks", tasks, TASKS)
     if not texts or not tasks:
         raise InputError("There is nothing to ask: the corpus has no text, or `tasks` is empty.")
     authors = {text["author"] for text in texts}

@@ -14,7 +14,7 @@ import yaml
 from selfeval import scoring
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, Response, choice_format, user
-from selfeval.errors import InputError, check_flag, check_one_of, check_whole
+from selfeval.errors import InputError, check_flag, check_names, check_whole
 from selfeval.models import Model, get_all, models
 from selfeval.paths import shipped
 from selfeval.records import fields_of
@@ -92,8 +92,7 @@ async def collect_existence(
     to 1, is null where the reply holds no answer. constrained: a JSON choice (without reasoning).
     """
     answer_types = [answer_types] if isinstance(answer_types, str) else list(answer_types)
-    for name in answer_types:
-        check_one_of("answer_types", name, ANSWERS)
+    check_names("answer_types", answer_types, ANSWERS)
     check_flag("reasoning", reasoning)
     check_whole("iterations", iterations, 1)
     if constrained and reasoning:

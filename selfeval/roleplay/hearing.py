@@ -37,7 +37,7 @@ import pandas as pd
 
 from selfeval.asking.client import Client, Tasks, gather, progress
 from selfeval.asking.request import Request, Response
-from selfeval.errors import InputError, check_at_least, check_flag, check_one_of, check_whole
+from selfeval.errors import InputError, check_at_least, check_flag, check_names, check_one_of, check_whole
 from selfeval.models import Model, get
 from selfeval.paths import check_writable, write_whole
 from selfeval.records import call_fields
@@ -107,8 +107,8 @@ class Jury:
         for name, given in (("jurors", jurors), ("personas", self.personas)):
             if not given:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
-        _check_names("personas", self.personas, cast.jurors())
-        _check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
+        check_names("personas", self.personas, cast.jurors())
+        check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
         object.__setattr__(self, "jurors", tuple(map(get, jurors)))
         if self.judge:
             object.__setattr__(self, "judge", get(self.judge))
@@ -133,12 +133,6 @@ class Jury:
         """Return the jurors in speaking order for a turn (from 1) of the index-th conversation (from 0)."""
         members = self.members(arm, index)
         return [members[k] for k in latin_row(len(members), "order", index, turn - 1, self.seed)]
-
-
-def _check_names(field: str, names: Sequence[str], known: Iterable[str]) -> None:
-    for name in names:
-        if name not in known or list(names).count(name) > 1:
-            raise InputError(f"Unknown name {name!r} in `{field}`, or given twice; known are {', '.join(known)}.")
 
 
 def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
@@ -180,7 +174,7 @@ async def hold(
     without `debate` or a second conversation.
     """
     arms = [arms] if isinstance(arms, str) else list(arms)
-    _check_names("arms", arms, ARMS)
+    check_names("arms", arms, ARMS)
     turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
     design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
     if not design:

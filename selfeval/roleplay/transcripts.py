@@ -124,15 +124,7 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    return _distinct(_conversation(where, row) for where, row in _records(_of_messages(paths)))
-
-
-def _of_messages(given: Rows | Sequence) -> Rows | Sequence:
-    """Return rows for conversations that are lists of chat messages (`role`, `content`): one, or several."""
-    if not isinstance(given, list | tuple):
-        return given
-    each = [given] if _are_messages(given) else given
-    return [{"messages": one} if isinstance(one, list | tuple) else one for one in each]
+    return _distinct(_conversation(where, row) for where, row in _records(paths))
 
 
 def _from_messages(row: dict) -> dict:
