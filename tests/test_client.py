@@ -527,13 +527,6 @@ def test_a_request_that_is_no_json_is_one_sentence(store, server, value):
 # verbs ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_keyword_of_a_verb_is_one_sentence():
-    with pytest.raises(InputError, match=r"no keyword 'concurency'; did you mean 'concurrency'\?"):
-        se.generate_texts("sim/perfect", concurency=2)
-    with pytest.raises(InputError, match="`ask_existence` takes no keyword 'zzz'; it takes models, "):
-        se.ask_existence([], zzz=1)
-
-
 def test_a_verb_prints_the_sentence_and_the_records_say_who_served_each_reply(server, capsys, own_store, monkeypatch):
     names = iter(["East", "West"])
     monkeypatch.setattr("fake_server.completion", lambda *given: completion(*given) | {"provider": next(names)})

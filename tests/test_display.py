@@ -124,8 +124,7 @@ def test_tables_made_from_records_and_estimates_show_what_their_rows_are():
 
 NO_KEY = "import os\nos.environ['OPENAI_API_KEY'] = ''\n\nselfeval.generate_texts('openai:gpt-4.1', prompts=1)"
 CELLS = [
-    ("from selfeval import models\n\nmodels.get('local/smollm2-135')", "InputError", "did you mean", 3),
-    ("import selfeval\nselfeval.collect_predictions('nonsense')", "InputError", "no file or corpus 'nonsense'", 2),
+    ("import selfeval\n\nselfeval.collect_predictions('nonsense')", "InputError", "no file or corpus 'nonsense'", 3),
     (NO_KEY, "ProviderError", "set OPENAI_API_KEY", 4),
 ]
 

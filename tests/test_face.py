@@ -84,46 +84,40 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
 
 
 def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
-    held = se.converse("sim/talker", "sim/talker", turns=1, conversations=3)
+    held = se.converse("sim/talker", "sim/talker", turns=2, conversations=3)
     controls = se.converse("sim/talker", people=2, exchanges=1)
-    given = {"jurors": "sim/juror-stern", "arms": "independent", "controls": controls, "limit": 1}
+    given = {"jurors": "sim/juror-stern", "arms": "independent", "controls": controls, "limit": 1, "max_turns": 1}
     new = se.judge(held, **given)
-    old = se.judge(held, **given, verdicts=se.judge(held, **given | {"limit": 0}))
+    old = se.judge(held, **given, verdicts=se.judge(held, **given | {"limit": 0, "max_turns": 0}))
     wanted = {held["conversation_id"].iloc[0], *controls["conversation_id"]}
     assert set(new["conversation_id"]) == set(old["conversation_id"]) == wanted
+    assert {*new["turn"]} == {*old["turn"]} == {1}
     assert set(old.conversations["conversation_id"]) == wanted
 
 
 # natural first tries --------------------------------------------------------------------------------------------------
 
 WORKS = {
-    "prompts as a number": lambda c: se.generate_texts(FLEET, 2),
     "prompts as a file": lambda c: se.generate_texts(FLEET, "prompts.jsonl", limit=2),
-    "prompts as texts": lambda c: se.generate_texts(FLEET, ["Write about rain.", "Write about snow."]),
     "texts as records": lambda c: se.collect_predictions(c.texts.to_dict("records"), limit=1),
     "texts as a file": lambda c: se.collect_predictions(c.path, limit=1),
     "a corpus by name": lambda c: se.collect_predictions("sample", FLEET[0], allow_strangers=True, limit=1),
     "functions, each its own author": lambda c: se.collect_predictions(se.generate_texts([echo, shout], 2)),
-    "functions by name": lambda c: se.generate_texts({"one": lambda m: "One.", "two": lambda m: "Two."}, 2),
     "a function about itself": lambda c: se.measure_identity(se.ask_identity(echo, limit=2), n_resamples=2),
-    "authors by display name": lambda c: se.collect_predictions(c.texts.assign(author=c.texts["author_display"])),
     "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
     "chat messages": lambda c: se.judge([{"messages": TALK}], [echo, echo], "independent"),
-    "a juror in three seats": lambda c: se.judge([CHAT | {"source": "human"}], ["sim/juror-stern"] * 3, "independent"),
 }
 REFUSED = {
-    "an unknown keyword": (lambda c: se.generate_texts(FLEET, promts=2), "prompts"),
+    "an unknown keyword": (lambda c: se.ask_existence(FLEET, zzz=2), "takes no keyword 'zzz'; it takes models, "),
     "a keyword of before": (lambda c: se.collect_predictions(c.texts, evaluators=FLEET), "did you mean 'models'?"),
     "no author that is a model": (lambda c: se.collect_predictions(c.anna.head(1)), "'Anna'"),
     "two functions of one name": (lambda c: se.generate_texts([lambda m: "a", lambda m: "b"], 1), "{name: function}"),
     "a function of a text": (lambda c: se.generate_texts(lambda prompt: prompt + "!", 1), "is given messages"),
     "axes that are none": (lambda c: c.result.plot(ax=3), "plt.subplots()"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
-    "a figure alone": (lambda c: se.plot(c.answers), "measure_"),
     "answers to compare": (lambda c: se.compare(c.answers), "measure it first"),
     "answers to save": (lambda c: se.save(c.answers, c.path.parent), "measure it first"),
     "two kinds in one folder": (lambda c: [se.save(each, c.path.parent) for each in (c.identity, c.result)], "replace"),
-    "an unknown figure": (lambda c: se.plot(c.result, "pie"), "claimed"),
     "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics="advantag"), "advantage"),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
@@ -179,15 +173,6 @@ def test_a_plain_program_ends_with_the_sentence_and_its_line(tmp_path):
 
 
 # what it costs, and how it ends ---------------------------------------------------------------------------------------
-
-
-def test_a_dry_run_asks_nobody_and_says_what_it_would_take(server):
-    fake = server()
-    plan = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
-    assert not fake.ledger and plan.loc[0, "to_buy"] == 3 and plan.loc[0, "prompt_tokens_low"] > 0
-    assert len(se.generate_texts("openai:gpt-4.1", prompts=3)) == 3 == len(fake.ledger)
-    again = se.generate_texts("openai:gpt-4.1", prompts=3, dry_run=True)
-    assert (again.loc[0, "stored"], again.loc[0, "to_buy"]) == (3, 0)
 
 
 CALL = 'import selfeval as se; se.generate_texts("openai:slow", prompts=4, concurrency=2)'

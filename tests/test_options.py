@@ -68,14 +68,11 @@ class World(SimpleNamespace):
         self.talks = se.converse("sim/talker", "sim/talker", turns=2, people=2, conversations=2)
         self.verdicts = se.judge(self.talks, ["sim/juror-lenient", "sim/juror-stern", "sim/juror-blind"])
         self.result = se.measure_recognition(self.answers, n_resamples=20)
-        self.identity = se.measure_identity(self.said, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
         self.logs = folder / "log.json"
         samples = [{"id": k, "metadata": {"prompt": k % 3}, "scores": {"s": {"value": k % 2}}} for k in range(9)]
         self.logs.write_text(json.dumps({"version": 2, "eval": {"model": "m", "task": "t"}, "samples": samples}))
-        for place in ("one", "two"):
-            se.records.write_jsonl(folder / place / f"{place}.jsonl", self.answers.head(3).to_dict("records"))
 
     def seen(self, call, *, refused=False, **server):
         """Return what a call asks, returns, prints and writes, as one text; call: takes a folder to write to.
@@ -112,10 +109,7 @@ def plain(found):
     if isinstance(found, pd.DataFrame):
         parts = [found, getattr(found, "conversations", None), *(getattr(found, "tables", None) or {}).values()]
         kept = [part.drop(columns=APART, errors="ignore") for part in parts if isinstance(part, pd.DataFrame)]
-        shown = [part.to_json(orient="records", default_handler=str) for part in kept]
-        return shown
-    if isinstance(found, se.models.Model):
-        return [found.id, found.display]
+        return [part.to_json(orient="records", default_handler=str) for part in kept]
     return [plain(one) for one in found] if isinstance(found, list | tuple) else str(found)
 
 

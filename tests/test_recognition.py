@@ -218,7 +218,6 @@ def test_a_wrong_condition_is_refused(options, message):
     ({"labels": "anonymous"}, "pairwise_self", "A pair names no author"),
     ({"score": "stated"}, "lineup", "fits neither `lineup` nor 'better'"),
     ({"question": "better"}, "binary_self", "`question` = 'better' is for the task `pairwise_self` alone"),
-    ({"question": "another"}, BOTH, "`question` = 'another' is for the task `binary_self` alone"),
     ({"about": "sim/chance"}, "exact_model", "`about` = 'sim/chance' is for the task `binary_self` alone"),
     ({"about": "sim/good"}, "binary_self", "must be an author of the corpus .*'sim/chance', 'sim/perfect'"),
     ({"about": "sim/chance", "question": "good"}, "binary_self", "with `question` = 'authored'; got 'sim/chance'"),

@@ -108,7 +108,6 @@ def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "message"), [
-    (['{"prompt_id": "a"}'], "record 1: there is no `prompt`: wanted are `prompt`, and there are prompt_id"),
     (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: the prompt 'x' has the same `prompt_id` as record 1"),
 ])  # fmt: skip
@@ -157,7 +156,7 @@ def analysed(tmp_path, capsys):
 
 
 def test_a_folder_a_list_of_files_and_one_json_list_are_read_and_equal_values_kept_once(tmp_path):
-    rows = [row | {"usage": {"cached": i % 2 == 0}} for i, row in enumerate(exact(2))]
+    rows = [row | {"usage": {"cached": i % 2 == 0}, "evaluation_prompt": "?"} for i, row in enumerate(exact(2))]
     del rows[0]["true_model_display"]
     full = [{("text_full" if k == "text_preview" else k): v for k, v in row.items()} for row in rows]
     write(tmp_path / "predictions_a.jsonl", *rows[:9])
@@ -165,6 +164,7 @@ def test_a_folder_a_list_of_files_and_one_json_list_are_read_and_equal_values_ke
     frame = read_predictions(tmp_path)
     assert frame["text_id"].tolist() == [row["text_id"] for row in rows] and frame["is_correct"].isna().all()
     assert frame["text_preview"].tolist() == [row["text_preview"] for row in rows]
+    assert frame["reply"].tolist() == [row["returned_text"] for row in rows] and "evaluation_prompt" not in frame
     assert frame["true_model_display"][0] == "lab/amber" and frame["usage"][0] is frame["usage"][2]
     both = [tmp_path / "predictions_a.jsonl", tmp_path / "predictions_b.jsonl", tmp_path / "predictions_a.jsonl"]
     pd.testing.assert_frame_equal(read_predictions(both), frame)

@@ -258,12 +258,3 @@ def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):
     assert part[["conversation_id", "turn"]].to_numpy().tolist() == [["a", 1], ["b", 1]]
     with pytest.raises(InputError, match="is a folder that is read here"):
         se.judge([], "sim/juror-stern", verdicts=path, out=str(tmp_path))
-
-
-def test_a_jury_judges_the_first_answers_of_the_first_conversations(tmp_path):
-    talks = se.converse("sim/talker", "sim/talker", turns=3, conversations=3)
-    jurors = ["sim/juror-lenient", "sim/juror-stern"]
-    whole, part = (se.judge(talks, jurors, "personas", **cut) for cut in ({}, {"limit": 2, "max_turns": 1}))
-    first = whole["conversation_id"].isin(talks["conversation_id"][:2]) & (whole["turn"] == 1)
-    assert len(whole) == 3 * 3 * 2 and part["score"].tolist() == whole.loc[first, "score"].tolist()
-    assert [len(turns) for turns in part.conversations["turns"]] == [2, 2]

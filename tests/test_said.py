@@ -11,12 +11,10 @@ from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.replies import rescore
-from selfeval.predictions import read_predictions
-from selfeval.recognition import answers
 from selfeval.recognition.design import collect_predictions
 from selfeval.recognition.questions import Condition
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.records import PREDICTION_FIELDS, read_texts, write_jsonl
+from selfeval.records import read_texts, write_jsonl
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.hearing import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
@@ -133,17 +131,3 @@ def test_effort_is_sent_where_the_provider_takes_it_and_stands_in_the_condition_
     assert {condition_label(row["condition"]) for row in own} == {condition_label(before)}
     with pytest.raises(InputError, match="`effort` must be one of none, minimal, low, medium, high, xhigh, got"):
         Condition(effort="enormous")
-
-
-# the published form ---------------------------------------------------------------------------------------------------
-
-
-def test_the_published_form_is_read_with_the_same_answers_and_without_what_was_sent(store, tmp_path):
-    fleet = models.get_all(["sim/good", "sim/first", "sim/no-answer"])
-    rows = asked(store, texts_by(store, *fleet), Condition(), fleet, ["exact_model"], repeats=2)
-    theirs, kept = {"reply": "returned_text", "text_preview": "text_full"}, [*PREDICTION_FIELDS, "reply", "repeat"]
-    form = [{theirs.get(name, name): row[name] for name in kept} | {"evaluation_prompt": "?"} for row in rows]
-    write_jsonl(tmp_path / "theirs.jsonl", form)
-    frame, changes = answers.rescore(read_predictions(tmp_path / "theirs.jsonl"))
-    assert "evaluation_prompt" not in frame and changes["same"].sum() == len(rows)
-    assert [*frame["predicted_model"].dropna()] == [row["predicted_model"] for row in rows if row["predicted_model"]]

@@ -89,13 +89,11 @@ def test_the_client_counts_simulated_replies_and_stores_none(store):
     assert (tally.calls, tally.simulated) == (0, 10) and list(store.rows()) == []
 
 
-def test_an_unknown_parameter_of_the_simulation_is_an_error(store, registry):
-    registry("models: [{id: sim/odd, display: Odd, simulation: {hit: 1, hitt: 0.5}}]")
-    with pytest.raises(InputError, match="'sim/odd' has the unknown simulation parameter `hitt`"):
-        ask(store, [Request(get("sim/odd"), user("q"))])
-
-
-def test_a_role_that_nobody_plays_is_one_sentence(registry):
-    registry("models: [{id: sim/poet, display: Poet, simulation: {role: poet}}]")
-    with pytest.raises(InputError, match=r"`role` of `sim/poet` must be one of .*, got 'poet'"):
-        simulated(get("sim/poet"), user("q"))
+@pytest.mark.parametrize(("plays", "message"), [
+    ("{hit: 1, hitt: 0.5}", "'sim/odd' has the unknown simulation parameter `hitt`"),
+    ("{role: poet}", "`role` of `sim/odd` must be one of .*, got 'poet'"),
+])  # fmt: skip
+def test_a_simulation_that_cannot_be_is_one_sentence(plays, message, registry):
+    registry(f"models: [{{id: sim/odd, display: Odd, simulation: {plays}}}]")
+    with pytest.raises(InputError, match=message):
+        simulated(get("sim/odd"), user("q"))

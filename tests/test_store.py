@@ -187,13 +187,6 @@ def put(store, text, reply=""):
     return key_of(request)
 
 
-def test_a_stored_reply_is_never_replaced(store):
-    put(store, "question", "first")
-    put(store, "question", "second")
-    [(_, _, response)] = list(store.rows())
-    assert json.loads(response)["text"] == "first"
-
-
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
     locks = contextlib.ExitStack()
 
@@ -273,9 +266,7 @@ def test_odd_replies_come_back_as_they_were_and_survive_export_and_import(store,
 TAMPER = {
     "another question": lambda line: line.replace(b"question 1", b"question 9"),
     "no JSON": lambda line: line[:-20] + b"\n",
-    "no UTF-8": lambda line: line.replace(b"reply-", b"\xff\xfe"),
     "no response": lambda line: line.replace(b'"response"', b'"respons"'),
-    "a pickle": lambda line: b"\x80\x04\x95cos\nsystem\n(S'touch pwned'\ntR.".replace(b"\n", b" ") + b"\n",
     "a bomb": lambda line: b"[" * 100_000 + b"\n",
 }
 
@@ -330,6 +321,7 @@ def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_
     for each, names in ((store, "abc"), (theirs, "cde")):  # theirs is open: half of it is in the log of SQLite
         for name in names:
             put(each, name, f"{name} of {names}")
+            put(each, name, "never in the place of the first")
     assert store.merge(theirs.path) == (2, 1) and store.merge(theirs.path) == (0, 3)
     texts = [json.loads(response)["text"] for *_, response in store.rows()]
     assert sorted(texts) == ["a of abc", "b of abc", "c of abc", "d of cde", "e of cde"]
