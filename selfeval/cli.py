@@ -42,6 +42,10 @@ class _OneSentence(click.Group):
         signal.signal(signal.SIGTERM, end)  # it ends a command as Ctrl-C does
         try:
             return super().invoke(context)
+        except click.NoSuchOption as error:
+            there = [each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")]
+            error.message += f" {error.ctx.command_path} has {', '.join(there)}."
+            raise
         except (SelfevalError, OSError) as error:
             sentence = _with_options(str(error), self.commands.get(context.invoked_subcommand))
             click.echo(visible(f"selfeval: {sentence}"), err=True)
