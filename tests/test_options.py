@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from fake_server import FakeServer, default_reply, instance
-from matplotlib.pyplot import subplots
+from matplotlib.figure import Figure
 
 import selfeval as se
 from selfeval.asking.client import Asking
@@ -188,7 +188,7 @@ def verbs(w):
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
         "measure_log": ({"logs": w.logs}, {"level": 0.9, "cluster": "prompt"}),
         "save": ({"result": w.result, "out": OUT}, {"form": "inspect"}),
-        "plot": ({"result": w.result}, {"kind": "claimed", "ax": subplots()[1]}),
+        "plot": ({"result": w.result}, {"kind": "claimed", "ax": Figure().subplots()}),
         "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
         "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),
