@@ -109,6 +109,12 @@ def test_both_ends_of_an_interval_say_whether_a_mark_is_filled_hollow_or_grey(nu
     assert filled == found["no interval"].get_edgecolor()[0].tolist() and hollow == [1] * 4 and grey == [0.8] * 3 + [1]
 
 
+@pytest.mark.parametrize("side", [None, "a stranger"])
+def test_a_side_that_the_style_does_not_know_is_drawn_beside_those_it_knows(side):
+    [ax] = figures.dots(rows_of((0.1, 0.3), (0.2, 0.4), side=["human", side]), "x").axes
+    assert ends(ax) == {(0.1, 0.3), (0.2, 0.4)}
+
+
 def test_rates_have_no_null_and_a_legend_names_only_what_is_drawn():
     rows = rows_of((0.1, 0.3), (0.2, 0.4), panel=["a", "b"], null=[0, np.nan], side=["human", "model"])
     fig = figures.dots(rows, "x")
