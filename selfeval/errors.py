@@ -68,9 +68,6 @@ class ReplayMiss(SelfevalError):
 SAME = (  # what people, other programs and earlier versions call a parameter or a verb, and what it is called here
     {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
     {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
-    {"out", "folder", "path"},
-    {"concurrency", "workers"},
-    {"max_cost", "budget"},
 )
 
 

@@ -284,7 +284,7 @@ def measure_implicit(
     alone = table["condition"] == f"reading={stats.contrasts.OWN}"  # it orders texts and names nobody
     table = table[~alone | table["statistic"].str.startswith("auc")].reset_index(drop=True)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
-    gaps = stats.reading_gaps(frame, level=level)
+    gaps = stats.contrasts.reading_gaps(frame, level=level)
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 

@@ -226,7 +226,6 @@ def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="stance"), "Column `stance` is missing"),
         (lambda f: f.assign(arm="lie"), "Column `arm` must"),
         (lambda f: f.assign(accepts="perhaps"), "got 'perhaps'"),
         (lambda f: f.assign(source="reply"), "source 'readout'; found reply"),

@@ -231,8 +231,6 @@ def test_degenerate_records_give_notes_and_no_exception(name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="juror"), "no column `juror`"),
-        (lambda f: f.assign(juror=[None, "a"]), "`juror`"),
         (lambda f: f.assign(arm="vote"), "`arm`"),
         (lambda f: f.assign(score=85), "`score`"),
         (lambda f: pd.concat([f, f]), "juror a, .* twice"),

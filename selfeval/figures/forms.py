@@ -195,8 +195,8 @@ def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
 def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, drawn: str = "-") -> Drawing | None:
     """Draw y over x, a panel each.
 
-    rows: panel (a model's id, or a text), x, y; optional low and high (a band, or bars), text (stands in the panel),
-    plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps, "." points.
+    rows: panel (a model's id, or a text), x, y; optional low and high (a band), text (stands in the panel),
+    plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps.
     """
     if rows.empty:
         return None
@@ -221,12 +221,8 @@ def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, dra
 
 def _curve(ax, rows: pd.DataFrame, drawn: str) -> None:
     """Draw one curve with its intervals and its plan."""
-    how = {"drawstyle": "steps-post"} if drawn == "post" else {"linestyle": "none" if drawn == "." else "-"}
-    how |= {"marker": "o", "markersize": 3.2} if drawn == "." else {"linewidth": 1.3}
-    ax.plot(rows["x"], rows["y"], color=INK, **how)
+    ax.plot(rows["x"], rows["y"], color=INK, linewidth=1.3, drawstyle="steps-post" if drawn == "post" else "default")
     if "low" in rows and drawn == "post":
         ax.fill_between(rows["x"], rows["low"], rows["high"], step="post", color=INK, alpha=0.15, linewidth=0)
-    elif "low" in rows:
-        ax.vlines(rows["x"], rows["low"], rows["high"], color=INK, linewidth=1.1)
     if "plan" in rows:
         ax.plot(rows["x"], rows["plan"], linewidth=0.9, color="0.5", linestyle=":")

@@ -83,11 +83,6 @@ def _roles(path: Path) -> dict[str, Role]:
     return roles
 
 
-def source(persona: str) -> str:
-    """Return what a speaker in this persona is: "human" where a person types, else "model"."""
-    return "human" if role(persona, personas(), "persona").typed else "model"
-
-
 def player(part: Role, model: Model | None, seed: int) -> Model:
     """Return who plays a part: the model, or the callable that needs none.
 

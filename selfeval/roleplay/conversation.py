@@ -107,13 +107,15 @@ async def converse(
         raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
     sides = [side("interrogator", asks, interrogator, **how), side("agent", answers, agent, **how)]
     models, seed = [one.model for one in sides], sides[0].seed
-    if conversations:
-        check_models(client, sides[0].request([]), [*models, *also])
+    first, store = sides[0].request([]), client.store  # where it is stored: a run is read again without key or network
+    stored = store.replay or (not is_computed(first.model) and store.look_up({first.key: first.identity}))
+    for model in () if stored or not conversations else (*models, *also):
+        require(model)
     meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
     name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}"
     begun = [
-        Conversation(f"{name}.{number}", [], cast.source(persona), meta=meta | {"sample": number})
+        Conversation(f"{name}.{number}", [], "human" if answers.typed else "model", meta=meta | {"sample": number})
         for number in range(conversations)
     ]
     with progress("turns" if conversations else None, turns * conversations) as bar:
@@ -153,17 +155,6 @@ def side(label: str, part: cast.Role, model: Model | None, *, temperature=0.7, t
     model = cast.player(part, model, seed)
     parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
     return Side(label, model, part.prompt, parameters | model.parameters, seed)
-
-
-def check_models(client: Client, first: Request, models: Sequence[Model]) -> None:
-    """Raise `ProviderError` where one of the models cannot be asked, before the first of their calls is bought.
-
-    Where the first reply is stored already, nothing is checked: a finished run is read again without key or network.
-    """
-    if client.store.replay or (not is_computed(first.model) and client.store.look_up({first.key: first.identity})):
-        return
-    for model in models:
-        require(model)
 
 
 # people ---------------------------------------------------------------------------------------------------------------
@@ -211,14 +202,13 @@ async def forced_context(
         topic = one.meta.get("topic")
         system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
         requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place]))
-    check_models(client, requests[0], [answering.model])
     responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:
         meta = {"agent_model": answering.model.id, "persona": persona, "seed": answering.seed}
         meta |= {"pair": one.conversation_id}
         name = f"{answering.model.id} {persona} in {one.conversation_id}"
-        twins[one.conversation_id] = Conversation(name, [], cast.source(persona), meta=one.meta | meta)
+        twins[one.conversation_id] = Conversation(name, [], "human" if part.typed else "model", meta=one.meta | meta)
     for (one, _, exchange), response in zip(places, responses, strict=True):
         turn = as_turn("agent", response)
         turn = replace(turn, more={"instead_of": exchange.answer} | turn.more)

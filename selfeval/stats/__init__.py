@@ -6,14 +6,7 @@
 with `votes`, where scorers are held against each other too.
 """
 
-from selfeval.stats.contrasts import (
-    condition_contrasts,
-    existence_table,
-    models_in_general,
-    paired_models,
-    reading_gaps,
-)
-from selfeval.stats.engine import detectable_difference, holm
+from selfeval.stats.contrasts import condition_contrasts, existence_table, models_in_general, paired_models
 from selfeval.stats.identity import identity_table, paired_comparison, survival_table
 from selfeval.stats.jury import jury_table
 from selfeval.stats.recognition import recognition_table, roc_points

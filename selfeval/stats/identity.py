@@ -299,9 +299,6 @@ def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
     """Return the records of read-outs; raise `InputError` on what no statistic could be right about."""
     optional = ("variant", "named", "name_stance", "maker_stance")
     frame = records.assign(**{name: records.get(name) for name in optional})
-    missing = [x for x in (*SITUATION, "repeat", "turn", "source", "stance", "accepts") if x not in frame]
-    if missing:
-        raise InputError(f"Column `{missing[0]}` is missing from the records; found {', '.join(map(str, records))}.")
     frame = frame[frame["source"] == READOUT].reset_index(drop=True)
     if frame.empty:
         found = sorted(set(map(str, records["source"])))

@@ -269,9 +269,6 @@ def _pair_tallies(about: tuple, rows: pd.DataFrame, part: pd.DataFrame) -> Itera
     """
     rows = rows.astype({"evaluator": object, "author": object}).assign(other=part["other_model"].fillna(""))
     neutral = neutral_rows(part)
-    if (nobody := neutral & (rows["other"] == "")).any():
-        pair = f"Row {nobody.idxmax()} is a pair whose `true_model` is not its evaluator"
-        raise InputError(f"{pair}, and `other_model` is null; say there who wrote the other text.")
     says = (rows["author"] != rows["evaluator"]) & (
         (rows["named"] == rows["author"]) | (rows["named"] == rows["other"])
     )

@@ -20,13 +20,12 @@ from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Mapped, Rate, Settings, by_cluster, ratio
 from selfeval.stats.identity import FEW
 from selfeval.stats.table import Measure, write
-from selfeval.stats.tallies import check_once, ids, shares, truth_codes
+from selfeval.stats.tallies import check_once, shares, truth_codes
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"
 DEBATES = ("debate", "simultaneous", "simultaneous_summary")
 HUMAN, MODEL = "human", "model"
-NEEDED = ("conversation_id", "arm", "juror", "score")
 EMPTY = {"source": MODEL, "turn": 1, "round": 1, **dict.fromkeys(("agent", "persona", "pair", "peer_mean"))}
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
 
@@ -94,7 +93,7 @@ def mean_of_others(x) -> np.ndarray:
 def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     """Return the votes of each arm that occurs, in the order of `ARMS`, over one list of units.
 
-    Raises `InputError` for a missing column, an unknown arm or source, a score that is no number from 0 to 1, and one
+    Raises `InputError` for an unknown arm or source, a score that is no number from 0 to 1, and one
     statement given twice.
     """
     frame = _check(records)
@@ -108,15 +107,8 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
 def _check(records: pd.DataFrame) -> pd.DataFrame:
     """Return the jurors' rows with every column that is read, checked."""
     frame = pd.DataFrame(records).reset_index(drop=True)
-    for name in NEEDED:
-        if name not in frame:
-            raise InputError(f"The verdict records have no column `{name}`; {', '.join(NEEDED)} are needed.")
     frame = frame[frame["role"] == "juror"] if "role" in frame else frame
-    if frame.empty:
-        raise InputError("There are no verdict records to analyse.")
     frame = frame.assign(**{name: value for name, value in EMPTY.items() if name not in frame})
-    for name in ("conversation_id", "juror", "round"):
-        ids(frame, name)
     for name, known in (("arm", ARMS), ("source", (HUMAN, MODEL))):
         wrong = frame.loc[~frame[name].isin(known), name]
         if len(wrong):
