@@ -30,7 +30,8 @@ class _OneSentence(click.Group):
     def parse_args(self, context: click.Context, args: list[str]):
         found: list[str] = []
         for each in args:  # ids may be separated by blanks, too
-            if found[-2:-1] in (["--models"], ["--jurors"]) and "/" in each and not Path(each).exists():
+            is_path = Path(each).exists() or shipped(each).exists() or re.search(r"\.(csv|jsonl?|xlsx?|txt)$", each)
+            if found[-2:-1] in (["--models"], ["--jurors"]) and "/" in each and not is_path:
                 found[-1] += f",{each}"
             else:
                 found.append(each)
@@ -132,7 +133,8 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
     --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` starts each afresh.
 
     Run the same command again to resume: a run is done if it ended well with the same parameters and the same code in
-    its notebook. If one fails, only the runs that depend on it are not started.
+    its notebook, and no file that they name has changed since. If one fails, only the runs that depend on it are not
+    started.
 
     \b
     Exit status:

@@ -309,7 +309,7 @@ def controls(texts: Rows) -> pd.DataFrame:
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
     columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
     found = frame.groupby("author", sort=False).agg(**columns)
-    if min(frame["author"].nunique(), frame["prompt_id"].nunique()) > 1:  # a classifier needs others to learn from
+    if (frame.groupby("author")["prompt_id"].nunique() > 1).sum() > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
         style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
         found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
@@ -420,7 +420,7 @@ def ask_existence(
 def measure_existence(answers: Rows) -> Estimates:
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
-    names = dict(zip(frame["evaluator"], frame["evaluator_display"], strict=True))
+    names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
     return _estimates("existence", stats.existence_table(frame), {}, frame, names)
 
 

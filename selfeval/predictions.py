@@ -160,13 +160,12 @@ def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Se
     for number, row in enumerate(rows, 1):
         row = {sys.intern(str(name)): value for name, value in row.items() if name in names or name not in SENT}
         for name, value in row.items():
+            value = value.tolist() if hasattr(value, "tolist") else value  # of parquet
             if isinstance(value, str):
                 row[name] = sys.intern(str(value))  # a frame may hold numpy's
             elif isinstance(value, list | dict):
                 if not PLAIN.isdisjoint(names.get(name, [name])):
-                    raise InputError(
-                        f"{records.place_of(path, number)}: `{name}` must be no list or object, got {value!r:.80}."
-                    )
+                    raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
                 row[name] = known.setdefault(repr(value), value)
         yield row
 
@@ -276,7 +275,7 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     again = frame[[name for name in told if name in frame]].astype(str).duplicated()
     for at in frame.index[again][:1]:
         raise InputError(
-            f"{records.place_of(path, at + 1)}: without `text_id`, a text is told by its author, prompt and `sample`, "
+            f"{path}, record {at + 1}: without `text_id`, a text is told by its author, prompt and `sample`, "
             f"and this evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` "
             "which text it is, or in `repeat` which asking."
         )
@@ -302,7 +301,7 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
             replies[at] = json.dumps(value, ensure_ascii=False)
         elif not _is_block(value):
             raise InputError(
-                f"{records.place_of(path, at + 1)}: `reply` is {value!r:.80}, and must be the words of a reply (in "
+                f"{path}, record {at + 1}: `reply` is {value!r:.80}, and must be the words of a reply (in "
                 "yes/no tasks also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
             )
     frame["reply"] = pd.Series(replies, frame.index, object)
@@ -333,6 +332,7 @@ READ = {  # field: how a text in it is read
     "predicted_self": lambda value: TRUTH.get(value.strip().lower(), value),
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
+    "condition": lambda value: condition_of(value) if records.OBJECT.match(value) else value,
 }
 IN_LINEUP = partial(place, most=999)
 NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
@@ -368,11 +368,11 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
         for at, value in frame[name][rows].drop_duplicates().items() if name in frame else ():
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
-                raise InputError(f"{records.place_of(path, at + 1)}: `{name}` is {shown}, and {rule}; {WHERE}")
+                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
     for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
         raise InputError(
-            f"{records.place_of(path, at + 1)}: the evaluator {evaluator!r} wrote the pair's other text; give its own "
+            f"{path}, record {at + 1}: the evaluator {evaluator!r} wrote the pair's other text; give its own "
             "text and place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
         )
 

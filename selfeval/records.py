@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pandas as pd
+import yaml
 
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_whole, did_you_mean
@@ -25,6 +26,7 @@ PREDICTION_FIELDS = (
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, as JSON or as Python shows it
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
@@ -233,11 +235,6 @@ def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, 
     return found
 
 
-def place_of(source: str | Path, number: int) -> str:
-    """Return where a record stands: in which file, and which of its records it is, from 1; a CSV's heading is none."""
-    return f"{source}, record {number}"
-
-
 # texts ----------------------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +255,8 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
             row["prompt_id"] = prompt_id_of(row["prompt"]) if row.get("prompt_id") is None else row["prompt_id"]
             if not isinstance(row["prompt_id"], str | int):
                 raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
+            if row.get("words") is not None:
+                row["words"] = decode(int, row["words"], "the prompt", "words")
             _check_new(seen, row, "prompt", number)
     return rows[: limit or None]
 
@@ -268,7 +267,7 @@ def _placed(where: str | Path, number: int) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place_of(where, number)}: {error}") from error
+        raise InputError(f"{where}, record {number}: {error}") from error
 
 
 def _check_texts(row: Mapping, *wanted: str) -> None:
@@ -336,9 +335,11 @@ def _text_record(row: Mapping) -> dict:
 
 
 def condition_of(condition) -> dict:
-    """Return a record's condition as a mapping; a file may have it as text ("key=value;...")."""
+    """Return a record's condition as a mapping; a file may have it as text: "key=value;...", or as `OBJECT`."""
+    if isinstance(condition, str) and OBJECT.match(condition):
+        return yaml.safe_load(condition.replace(": None", ": null"))
     if isinstance(condition, str):
-        return dict(part.split("=", 1) for part in condition.split(";") if "=" in part)
+        return dict(map(str.strip, part.split("=", 1)) for part in condition.split(";") if "=" in part)
     return condition if isinstance(condition, dict) else {}
 
 

@@ -123,15 +123,16 @@ _NO_DENIAL = re.compile(r"\b(?:no doubt|not only|none other than|without (?:a )?
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
     r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely|except|excluding|whether|if"
-    r"|rather than|instead of|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g"
-    r"|includ(?:e|es|ed|ing))\b|n't\b|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
+    r"|improbable|doubtful|less|(?<!at )least|else (?:who )?wrote|other (?:model|author) wrote|rather than|instead of"
+    r"|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g|includ(?:e|es|ed|ing))\b|n't\b"
+    r"|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
 )
 # "As GPT-5, I ...", "I am GPT-5" is about the speaker
 _SPEAKER = re.compile(r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*")
 # "X is not", "X probably didn't", "X is the least likely", "X can be ruled out"; but not "X can't be excluded"
 _DENIED_AFTER = re.compile(
     r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: \w+ly)?(?:n't| not)\b"
-    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|least|out|excluded|ruled out)\b"
+    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|improbable|doubtful|less|least|out|eliminated|excluded|ruled out)\b"
     r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled out|excluded)))"
 )
 # "X usually writes longer", "X is more concise than this", "X's, uses", "X would" where a reply was cut off: of how X
@@ -184,7 +185,7 @@ _AUXILIARY = (
 )
 _CLAIM = re.compile(
     rf"\bi (?:{_AUXILIARY} ){{0,3}}?{_MADE} {_THIS}|\b(?:{_MADE}|not) by me\b"
-    rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: \w+){{0,2}}? {_MINE}"
+    rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {_MINE}"
     rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
 )
@@ -198,6 +199,8 @@ _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 _DOUBTED = re.compile(
     r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure|uncertain|unable|impossible)\b"
     r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain|clear|say|tell)\b|\?"
+    r"|(?<!no )(?<!without )(?<!a )\bdoubt(?:s|ful)?\b|\b(?:unlikely|improbable|implausible|deny|false|s[ck]eptical)\b"
+    r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far from|hard to believe)"
 )
 _CANNOT_TELL = re.compile(r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)")
 _ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
@@ -409,7 +412,9 @@ def parse_likelihood(reply: str | None) -> float | None:
     text = normalise(reply or "")
     answer, _, last = text.rpartition("\n")
     found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
-    return float(found[1]) / 100 if found and float(found[1]) <= 100 else None
+    if not found or float(found[1]) > 100 or (0 < float(found[1]) < 1 and not re.search("[%t/]", found[0])):
+        return None  # 0.95 is a share or a percentage
+    return float(found[1]) / 100
 
 
 def _only(found: set):

@@ -127,7 +127,7 @@ EDITS = {
     "null-content": message(content=None),
     "length": message("length", 64, content=""),
     "cut": message("length", content="An answer that was cut o"),
-    "filtered": message("content_filter", content=""),
+    "filtered": lambda data: data.update(choices=[{"finish_reason": "content_filter: PROHIBITED_CONTENT"}]),
     "refusal": message(content=None, refusal="I'm sorry, I can't help with that."),
     "surrogate": message(content="lone \ud800 surrogate"),
     "nul": message(content="before\x00after"),

@@ -431,6 +431,7 @@ def test_callables_plain_asynchronous_and_failing(store):
         lambda messages: "plain \ud800": ("plain \ufffd", "ok", None),
         lambda messages, top_p=0: f"{top_p}": ("1", "ok", None),
         lambda messages, **_: " ": (" ", "empty", None),
+        lambda messages: Response(None): ("", "error", "ValueError: a response has a `text` that is text"),
         lambda messages: 5: ("", "error", "TypeError: the function must return a text or a Response, got 5"),
         broken: ("", "error", "ValueError: no idea"),
     }

@@ -38,19 +38,12 @@ def test_only_conditions_that_differ_in_one_thing_are_compared_and_on_common_pro
     both = frame["condition"].str.replace("hints=true;told=true", "hints=true;told=false")
     assert condition_contrasts(frame.assign(condition=both)).empty
     assert condition_contrasts(frame[frame["condition"] == "hints=true;told=true"]).empty
-    part = frame[(frame["condition"] == "hints=true;told=true") | (frame["prompt_id"] < 25)]
-    table = condition_contrasts(part)
+    kept = (frame["condition"] == "hints=true;told=true") | (frame["prompt_id"] < 25)
+    table = condition_contrasts(frame[kept])
     assert set(table["clusters"]) == {25} and set(table["note"]) == {"common_prompts; few_prompts"}
-
-
-def test_a_prompt_that_only_a_third_model_saw_under_one_condition_is_left_out():
-    """Without hints m0 and m1 saw ten prompts and m2 the others; with hints m2 was not asked."""
-    frame, of_m2 = two_conditions(), lambda f: f["evaluator_model"] == "m2"
-    hinted = frame["condition"].str.startswith("hints=true")
-    asked = frame[np.where(hinted, ~of_m2(frame), of_m2(frame) == (frame["prompt_id"] >= 10))]
-    table, known = condition_contrasts(asked), asked[~of_m2(asked) & (asked["prompt_id"] < 10)]
-    assert set(table["clusters"]) == {10} and set(table["evaluator"]) == {"m0", "m1"}
-    pd.testing.assert_frame_equal(table.drop(columns="note"), condition_contrasts(known).drop(columns="note"))
+    rows = condition_contrasts(frame[kept | (frame["evaluator_model"] != "m0")])  # m0 alone lacks prompts
+    found, alone = (row(each, "discrimination", "m0")[["estimate", "clusters", "note"]] for each in (rows, table))
+    assert found.equals(alone)
 
 
 def test_paired_models_are_the_paired_difference_by_prompt():
@@ -60,6 +53,9 @@ def test_paired_models_are_the_paired_difference_by_prompt():
     first, second = (row(alone, "discrimination", name)["estimate"] for name in ("m0", "m1"))
     assert found["estimate"] == pytest.approx(first - second) and found["low"] < first - second < found["high"]
     assert found["p"] < 0.005 and found["p_holm"] >= found["p"] and len(table) == 3
+    fewer, common = (frame[(frame["evaluator_model"] != who) | (frame["prompt_id"] < 25)] for who in ("m0", ""))
+    common = paired_models(common.query("prompt_id < 25")).drop(columns=["p_holm", "note"])
+    assert row(paired_models(fewer), "discrimination", "m0 - m1")[common.columns].equals(common.iloc[0])
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -330,12 +330,11 @@ def test_which_is_better_and_which_did_you_write_are_no_questions_for_an_author(
     for question in ("better", "authored"):
         of_file, result = measured({str(path): {"question": question}})
         in_file, _ = measured(frame.assign(question=question), COLUMNS | {"question": "condition"})
-        assert {*of_file} == {*in_file} and ("ant", "own_minus_neutral") in of_file
+        as_text, _ = measured(frame.assign(condition=f"{{'question': '{question}', 'about': None}}"))
+        assert {*of_file} == {*in_file} == {*as_text} and ("ant", "own_minus_neutral") in of_file
         assert not {"judge_fixed", "pair_fixed", "neutral_accuracy"} & {statistic for _, statistic in of_file}
-        neutral = ~(result.records[["true_model", "other_model"]].eq(result.records["evaluator_model"], axis=0)).any(
-            axis=1
-        )
-        assert result.records.loc[neutral, "is_correct"].isna().all()
+        wrote = result.records[["true_model", "other_model"]].eq(result.records["evaluator_model"], axis=0).any(axis=1)
+        assert result.records.loc[~wrote, "is_correct"].isna().all()
     assert "wrote neither text" not in capsys.readouterr().out
     chosen = [of_file[author, "neutral_rate"].estimate for author in ANIMALS]
     assert chosen == pytest.approx([0.25, 0.5, 0.75]), "in a quarter of the prompts the earlier letter"

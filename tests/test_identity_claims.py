@@ -14,7 +14,7 @@ one read of them:
 | held-out | .969 | .964 | 1.000 | 1.000 |
 | development | .989 | .969 | 1.000 | .941 |
 
-`labelled/identity_sentences.csv` has 430 further sentences of the author: per reply its affirmed (+) and denied (-)
+`labelled/identity_sentences.csv` has 436 further sentences of the author: per reply its affirmed (+) and denied (-)
 names, unknown ones with "?".
 """
 

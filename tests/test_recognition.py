@@ -353,8 +353,8 @@ def test_a_stated_probability_is_the_score_and_repeats_are_kept_apart():
     ]  # fmt: skip
     _, records = spied(texts, stated, "pairwise_self", "Text 1\n80")
     assert [r["score"] for r in records["pairwise_self"]] == pytest.approx([0.8, 0.2])
-    _, records = spied(texts, Condition(score="none"), "binary_self", "YES\n80 %")
-    assert records["binary_self"][0]["score"] is None
+    for unread in ((Condition(score="none"), "binary_self", "YES\n80 %"), (stated, "binary_self", "YES\n0.8")):
+        assert spied(texts, *unread)[1]["binary_self"][0]["score"] is None
 
 
 @pytest.mark.parametrize("task", ["exact_model", "binary_self", "pairwise_self", "lineup"])

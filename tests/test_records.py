@@ -68,12 +68,12 @@ def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
 
 
 def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monkeypatch, capsys):
-    texts, prompts = pd.DataFrame({"author": ["a"], "prompt": ["p"], "text": ["t"]}), pd.DataFrame({"prompt": ["p"]})
+    texts = pd.DataFrame({"author": ["a"], "prompt": ["p"], "text": ["t"]})
     monkeypatch.chdir(tmp_path)
     texts.to_csv("my.csv")
-    prompts.to_csv("p.csv")
+    pd.DataFrame({"prompt": ["p", "q"], "words": [30, None]}).to_csv("p.csv")
     assert read_texts("./my.csv")[0]["text"] == "t" and capsys.readouterr().out == ""
-    assert read_prompts("p.csv")[0]["prompt_id"] == records.prompt_id_of("p")
+    assert [(p["prompt_id"], p["words"]) for p in read_prompts("p.csv", 1)] == [(records.prompt_id_of("p"), 30)]
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "my own"}')
     assert [row["prompt"] for row in read_prompts("prompts.jsonl")] == ["my own"]
     assert f"is read from {tmp_path / 'prompts.jsonl'}; {se.DATA / 'prompts.jsonl'} has" in capsys.readouterr().out
@@ -109,6 +109,7 @@ def test_two_texts_with_one_id_are_refused_and_limit_counts_prompts(tmp_path):
 
 @pytest.mark.parametrize(("lines", "message"), [
     (['{"prompt_id": ["a"], "prompt": "x"}'], r"record 1: .* got \['a'\]"),
+    (['{"prompt": "x", "words": 40.5}'], "record 1: .* valid integer.* got 40.5"),
     (['{"prompt_id": "a", "prompt": "x"}'] * 2, "record 2: the prompt 'x' has the same `prompt_id` as record 1"),
 ])  # fmt: skip
 def test_writing_prompts_are_checked(tmp_path, lines, message):

@@ -254,6 +254,8 @@ def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):
     rows = [VERDICT | {"source": "model", "conversation_id": name, "turn": turn} for name in "abc" for turn in (1, 2)]
     path = save(tmp_path / "v.json", rows)
     assert se.measure_jury(path).query("statistic == 'mean_score'")["estimate"].tolist() == [0.25]
+    twins = [VERDICT | {"source": ["human", "model"][k // 4], "conversation_id": k, "pair": k % 4} for k in range(8)]
+    assert se.measure_jury(twins).query("statistic == 'paired_accuracy'")["n"].tolist() == [4]
     part = se.judge([], "sim/juror-stern", verdicts=path, limit=2, max_turns=1)
     assert part[["conversation_id", "turn"]].to_numpy().tolist() == [["a", 1], ["b", 1]]
     with pytest.raises(InputError, match="is a folder that is read here"):

@@ -294,7 +294,7 @@ POISON = {  # what is behind the key, and a response as JSON: what the sentence 
     ("", '{"text": "x", "usage": {"prompt": 1.5}}'): "the usage of a response holds whole numbers",
     ("", '{"text": "x", "logprobs": [1e999]}'): "not JSON compliant",
     ("", '{"text": "", "status": "error"}'): "the status of a response is one of ok, refusal",
-    ("", "{}"): "whose text is text",
+    ("", "{}"): "`text` that is text",
     ("", '{"text": "x", "earlier": ["empty"]}'): "statuses in `earlier`",
     (" 1", '{"text": "x", "earlier": ["ok"]}'): "statuses in `earlier`",
     (" 10", '{"text": "x"}'): "is not that of its request",
@@ -316,13 +316,14 @@ def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, 
     assert list(store.rows()) == []
 
 
-def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_path):
+def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     theirs = Store(tmp_path / "theirs.sqlite", recorded=tmp_path / "none")
     for each, names in ((store, "abc"), (theirs, "cde")):  # theirs is open: half of it is in the log of SQLite
         for name in names:
             put(each, name, f"{name} of {names}")
             put(each, name, "never in the place of the first")
-    assert store.merge(theirs.path) == (2, 1) and store.merge(theirs.path) == (0, 3)
+    assert store.merge(theirs.path.relative_to(tmp_path)) == (2, 1) and store.merge(theirs.path) == (0, 3)
     texts = [json.loads(response)["text"] for *_, response in store.rows()]
     assert sorted(texts) == ["a of abc", "b of abc", "c of abc", "d of cde", "e of cde"]
 

@@ -34,5 +34,6 @@ def test_groups_are_never_split_and_every_text_has_chances_that_sum_to_one():
     texts, groups = [f"word {k // 2} prompt{k // 2}" for k in range(24)], [k // 2 for k in range(24)]
     chances = classifier.out_of_fold(texts, ["x", "y"] * 12, groups)
     assert chances.shape == (24, 2) and chances.sum(axis=1).round(9).eq(1).all()
-    with pytest.raises(InputError, match="two labels and two groups, got 2 and 1"):
+    assert len(classifier.out_of_fold(texts, ["x", *"yy", *["x"] * 21], groups)) == 24
+    with pytest.raises(InputError, match="two labels that each have two groups"):
         classifier.out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])

@@ -217,6 +217,14 @@ def test_where_calls_failed_later_stages_go_on_and_the_next_time_these_runs_come
         assert go(write(folder, {"notebook": "rows"}), Scripted(rows=failure(*wrong))) == (1, ["failed"])
 
 
+def test_a_run_is_done_until_a_file_that_it_names_changes(folder):
+    table = folder / "mine.csv"
+    path = write(folder, {"notebook": "rows", "parameters": {"tables": [str(table)]}})
+    for _ in range(2):
+        table.touch()
+        assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
+
+
 def test_only_leaves_the_rest_alone(folder, capsys):
     path = write(folder, {"notebook": "rows", "grid": {"name": ["good", "bad", "late"]}}, {"notebook": "read"})
     first = Scripted(bad=ValueError("no"))

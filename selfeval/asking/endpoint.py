@@ -74,7 +74,7 @@ def read_reply(response, model: Model, **more) -> Response:
     thought, content = _split_thinking(content)
     if refusal:
         content, status = content or str(refusal), "refusal"
-    elif finish in ("content_filter", "length"):
+    elif str(finish).partition(":")[0] in ("content_filter", "length"):  # Gemini adds a colon and why
         status = "length" if finish == "length" else "filtered"
     else:
         status = "ok" if content.strip() else "empty"
@@ -129,6 +129,8 @@ def _without(key: str, body):
 def _with_choice(body) -> dict:
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, dict) and str(choice.get("finish_reason")).startswith("content_filter"):
+        choice["message"] = choice.get("message") or {}  # Gemini leaves it out
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | None):
         raise Failure("transient", "HTTP 200 without a choice")
@@ -559,7 +561,7 @@ class Endpoint:
         """Return the response of the user's function."""
         response = await ask_callable(call.model.call, call.messages, call.parameters)
         if response.status == "error":
-            failure = Failure("rejected", response.error)
+            failure = Failure("rejected", response.error or "it says no more")
             self.store.record_attempt(call.key, failure.outcome, failure.detail)
             raise failure
         self.known[call.model.id].learn(None)
@@ -569,9 +571,7 @@ class Endpoint:
         client = await self._connect()
         try:
             async with asyncio.timeout(seconds):
-                if "likelihood" in body:
-                    return await post_likelihood(client, self._url, body)
-                return await client.post(self._url, content=json.dumps(body).encode())
+                return await (post_likelihood if "likelihood" in body else _send)(client, self._url, body)
         except Failure:
             raise
         except TimeoutError as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
-from selfeval.errors import InputError, SelfevalError, check_one_of
+from selfeval.errors import InputError, SelfevalError, check_one_of, is_amount, is_count
 from selfeval.models import Model, models
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
@@ -156,6 +156,8 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
         if isinstance(answer, str):
             return Response(answer, "ok" if answer.strip() else "empty")
         if isinstance(answer, Response):
+            if answer.status != "error":
+                check_response(answer.to_dict(), 0)
             return answer
         said = f"TypeError: the function must return a text or a Response, got {answer!r:.80}"
         return Response(status="error", error=said)
@@ -164,6 +166,24 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
     except Exception as error:
         given = GIVEN * isinstance(error, AttributeError | TypeError)
         return Response(status="error", error=f"{type(error).__name__}: {error}{given}")
+
+
+def check_response(response, number: int) -> None:
+    """Raise `ValueError` unless the client itself could have stored this as its reply with this number."""
+    if not isinstance(response, dict) or not isinstance(response.get("text"), str):
+        raise ValueError("a response has a `text` that is text")
+    if (status := response.get("status", "ok")) not in STORED:
+        raise ValueError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
+    earlier = response.get("earlier", [])
+    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
+        raise ValueError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
+    for name in ("cost", "latency", "attempts"):
+        if (value := response.get(name)) is not None and not is_amount(value):
+            raise ValueError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
+    usage = response.get("usage", {})
+    if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
+        raise ValueError("the usage of a response holds whole numbers of at least 0")
+    json.dumps(response, allow_nan=False)
 
 
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:

@@ -24,8 +24,8 @@ from urllib.parse import quote
 import psutil
 
 from selfeval.asking import dryrun
-from selfeval.asking.request import MOST_AGAIN, STORED, UNANSWERED, canonical, key_of, request_key, stored_key
-from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount, is_count
+from selfeval.asking.request import MOST_AGAIN, UNANSWERED, canonical, check_response, key_of, request_key, stored_key
+from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount
 from selfeval.models import Model
 from selfeval.paths import DATA, HOME, replacing
 
@@ -456,7 +456,7 @@ class Store:
 
         Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
         """
-        other = Store(path)
+        other = Store(path.absolute())
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
             rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
             return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
@@ -537,7 +537,7 @@ def check_reply(where: Path | str, key: str, request: str, response: str) -> tup
     try:
         if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
             raise ValueError(f"the key {key[:12]!r} is not that of its request")
-        _check(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
+        check_response(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
     return key, request, response
@@ -556,24 +556,6 @@ def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
 def export_line(key: str, request: str, response: str) -> str:
     """Return a reply of the store as a line of an export."""
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
-
-
-def _check(response, number: int) -> None:
-    """Raise `TypeError` unless the client itself could have stored this as its reply with this number."""
-    if not isinstance(response, dict) or not isinstance(response.get("text"), str):
-        raise TypeError("a response is an object whose text is text")
-    if (status := response.get("status", "ok")) not in STORED:
-        raise TypeError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
-    earlier = response.get("earlier", [])
-    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
-        raise TypeError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
-    for name in ("cost", "latency", "attempts"):
-        if (value := response.get(name)) is not None and not is_amount(value):
-            raise TypeError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
-    usage = response.get("usage", {})
-    if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
-        raise TypeError("the usage of a response holds whole numbers of at least 0")
-    json.dumps(response, allow_nan=False)
 
 
 def difference(request: dict, recorded: list[dict]) -> str:

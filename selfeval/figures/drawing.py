@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from selfeval.figures.forms import cells, dots, steps
-from selfeval.figures.style import Drawing
+from selfeval.figures.style import SIDES, Drawing
 from selfeval.figures.tables import in_order
 from selfeval.stats.table import default_rows
 from selfeval.stats.tallies import NAMING, NONE, varying_parts
@@ -37,7 +37,8 @@ def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
     same = rows["condition"].map(varying_parts(rows["condition"].unique()))
     tasks = rows["task"] if rows["task"].nunique() > 1 else ""
-    return (tasks + " " + same.astype(str).str.replace(";", " ")).str.strip()
+    change = "\n" + rows["first"] + " → " + rows["second"] if "field" in rows else ""
+    return (tasks + " " + same.astype(str).str.replace(";", " ") + change).str.strip()
 
 
 def over(rows: pd.DataFrame) -> str:
@@ -55,7 +56,8 @@ def advantage(tables: Tables, names: Names) -> Drawing | None:
     second = table[table["method"].eq("bca") | table["estimate"].isna()]
     rows = pd.concat([estimates(part, what) for part, what in ((table, J), (second, "advantage"))])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
-    return dots(rows, f"discrimination J, advantage A{over(rows)}", names=names)
+    compared = "differences of " if rows["method"].eq("mover_nested").any() else ""
+    return dots(rows, f"{compared}discrimination J, advantage A{over(rows)}", names=names)
 
 
 def claimed(tables: Tables, names: Names) -> Drawing | None:
@@ -99,8 +101,10 @@ def roc(tables: Tables, names: Names) -> Drawing | None:
 def readings(tables: Tables, names: Names) -> Drawing | None:
     """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
     rows = estimates(tables["implicit"], "auc_within_prompt")
-    rows = rows.assign(panel="", side=rows["condition"].str.removeprefix("reading="))
-    return dots(rows, f"AUC within prompts{over(rows)}", names=names, null=0.5, limits=RATES)
+    side, gap = rows.get("first", rows["condition"].str.removeprefix("reading=")), "field" in rows
+    rows = rows.assign(panel=side.where(~side.isin([*SIDES]), ""), side=side)
+    label = f"{'own likelihood − other reading: ' * gap}AUC within prompts{over(rows)}"
+    return dots(rows, label, names=names, null=0.5 * (not gap), limits=None if gap else RATES)
 
 
 def claims(tables: Tables, names: Names) -> Drawing | None:

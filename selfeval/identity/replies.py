@@ -166,9 +166,10 @@ def is_answered(record: Mapping) -> bool:
 def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
     listed = model_played(get(model)) if model in models() else None
-    who, other = entity_of(listed) if listed else who_is(truth, maker), who_is(foil, foil_maker, [foil_id or foil])
+    who = entity_of(listed) if listed else who_is(truth, maker)
+    other = who_is(foil, foil_maker, [foil_id or foil]) if foil else None
     own = {truth, *(listed.all_names if listed else ())}
-    known = (*((name, who) for name in sorted(own)), (foil, other), (foil_id or foil, other))
+    known = (*((name, who) for name in sorted(own)), *((name, other) for name in (foil, foil_id or foil) if foil))
     return Sides(who, other, known, (truth,), (foil,))
 
 

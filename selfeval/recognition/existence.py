@@ -32,6 +32,9 @@ _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
 _SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
 _PLACE = re.compile(rf"(?:the answer is )?\W*([1-5])?(?: ?(?:/|out of) ?5)?\W*(?:i )?({'|'.join(LIKERT.values())})?\W*")
 _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
+_OF_DENIAL = re.compile(  # "95% certain that no such model exists"
+    r"\b(?:sure|certain|confident|chance|probability|likelihood|probable|likely)\b[^.,;!?\n]{0,60}(?:\bnot?\b|n't\b)"
+)
 _MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
 
 
@@ -198,6 +201,8 @@ def _probability(text: str) -> float | None:
     marked = _MARKED.findall(text)
     text = marked[-1] if marked else text
     values = {float(m[1]) for m in _SHARE.finditer(text) if m[2]}
+    if not marked and _OF_DENIAL.search(text):
+        return None
     if not values:
         alone = [line.removeprefix("the answer is ").strip(" .:-") for line in text.split("\n")]
         found = _SHARE.finditer(text) if marked else filter(None, map(_SHARE.fullmatch, alone))

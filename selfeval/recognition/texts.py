@@ -121,7 +121,7 @@ async def generate_texts(
     check_whole("words", words, 1)
     check_whole("seed", seed, 0)
     check_at_least("temperature", temperature, 0)
-    design = [(p, p.get("words", words), s, m) for p in prompts for s in range(samples) for m in models]
+    design = [(p, p.get("words") or words, s, m) for p in prompts for s in range(samples) for m in models]
     requests = []
     for prompt, asked, sample, model in design:
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.

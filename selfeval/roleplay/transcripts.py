@@ -255,6 +255,7 @@ def _conversation(where: str, row: dict) -> Conversation:
     row = _as_row(where, row) if _is_output(row) else row
     row = _from_messages(row) if _are_messages(row.get("messages")) else row
     row = {name: value for name, value in row.items() if value is not None}  # in a table, what others have
+    row |= {"pair": _as_id(row["pair"])} if "pair" in row else {}
     name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
     _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns`; see data/README.md")
     _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
@@ -330,7 +331,12 @@ def _statement(where: str, row: dict) -> dict:
              "persona": None, "agent": "", "same_family": False, "status": "no_answer" if score is None else "ok",
              "dimensions": {}, "statement": "", "repair_reply": None} | dict.fromkeys(UNKNOWN)  # fmt: skip
     missing = {name: value for name, value in known.items() if row.get(name) is None}
-    return row | missing | {"conversation_id": str(row["conversation_id"])}
+    paired = {} if row.get("pair") is None else {"pair": _as_id(row["pair"])}
+    return row | missing | {"conversation_id": str(row["conversation_id"])} | paired
+
+
+def _as_id(value) -> str:
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def _statements_of(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:

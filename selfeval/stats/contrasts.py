@@ -71,7 +71,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
 
 def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
     sides = [frame[labels[frame.index] == label] for label in (first, second)]
-    common = common_rows(sides, ("unit", "evaluator_model"))
+    common = common_rows(sides)
     if any(side.empty for side in common):
         return []
     both = {t.condition: t for t in tallies.tallies(pd.concat(common))}
@@ -79,7 +79,8 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
     values = [part.get(field, tallies.LEFT_OUT.get(field, "not set")) for part in parts]
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
-    note = "" if all(side["unit"].nunique() == common[0]["unit"].nunique() for side in sides) else "common_prompts"
+    both_have = [side["evaluator_model"].isin(common[0]["evaluator_model"]).sum() for side in sides]
+    note = "common_prompts" * (both_have != [*map(len, common)])
     who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
     found = [
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
@@ -89,14 +90,10 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
 
-def common_rows(sides: list[pd.DataFrame], columns: Sequence[str]) -> list[pd.DataFrame]:
-    """Keep the rows whose value in each column both sides have; what one column leaves out may empty another."""
-    size = -1
-    while size != (size := sum(map(len, sides))):
-        for column in columns:
-            both = set(sides[0][column]) & set(sides[1][column])
-            sides = [side[side[column].isin(both)] for side in sides]
-    return sides
+def common_rows(sides: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Keep the rows on prompts that the same evaluator has on both sides."""
+    keys = [pd.MultiIndex.from_frame(side[["evaluator_model", "unit"]]) for side in sides]
+    return [side[key.isin(other)] for side, key, other in zip(sides, keys, keys[::-1], strict=True)]
 
 
 def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:
@@ -107,14 +104,19 @@ def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float =
     """
     how, parts = Settings(level=level), []
     for tally in tallies.tallies(predictions):
-        pairs, j = [*combinations(range(len(tally.evaluators)), 2)], _measures(tally).get("discrimination")
-        if pairs and j is not None:
-            first, second = np.transpose(pairs)
-            who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
-            difference = j.of.pick((first,)) - j.of.pick((second,))
-            found = Measure("discrimination", difference, who, test=INVERTED)
+        asked, by_prompts, found = tally.count().any(2), {}, []
+        for pair in combinations(range(len(tally.evaluators) * (tally.task != PAIRWISE)), 2):
+            by_prompts.setdefault(asked[:, pair].all(1).tobytes(), []).append(pair)
+        for common, pairs in by_prompts.items():  # one, where all evaluators were asked about the same prompts
+            common, (first, second) = np.frombuffer(common, bool), np.transpose(pairs)
+            if (j := _measures(tally.kept(common[tally.prompt])).get("discrimination")) is not None:
+                who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
+                fewer = (asked[:, first] | asked[:, second])[~common].any(0), "common_prompts"
+                difference = j.of.pick((first,)) - j.of.pick((second,))
+                found.append(Measure("discrimination", difference, who, test=INVERTED, notes=[fewer]))
+        if found:
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjust_p(write([found], how, **about), ["statistic"], compared=True))
+            parts.append(adjust_p(write(found, how, **about), ["statistic"], compared=True))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -205,7 +207,7 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     frame = frame.assign(unit=tallies.prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
     weights = frame[frame["reading"] == OWN]
     for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
-        sides = common_rows([other, weights], ("unit", "evaluator_model"))
+        sides = common_rows([other, weights])
         if name in (OWN, ORACLE) or any(side.empty for side in sides):
             continue
         both = {
@@ -245,11 +247,13 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
 
     texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
     names, n_groups = np.unique(labels), len(np.unique(groups))
-    if len(names) < 2 or n_groups < 2:
-        raise InputError(f"A classifier of style needs two labels and two groups, got {len(names)} and {n_groups}.")
+    if sum(len(np.unique(groups[labels == name])) > 1 for name in names) < 2:
+        raise InputError("A classifier of style needs two labels that each have two groups.")
     features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
     model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
     folds = GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0)
+    if any(len(np.unique(labels[learnt])) < 2 for learnt, _ in folds.split(texts, labels, groups)):
+        folds = GroupKFold(n_groups)  # both groups of a rare label were in one fold
     with threadpool_limits(1, "blas"):  # with more, notebooks side by side take ten times as long
         found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
     return pd.DataFrame(found, columns=names)

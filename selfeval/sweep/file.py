@@ -78,8 +78,19 @@ class Run:
         old = read_json(self.folder / "manifest.json")
         same = (old.get("parameters_hash"), old.get("notebook_hash")) == (self.key, notebook_hash(self.notebook))
         well = old.get("status") == "ok" and not old.get("cause") and (self.folder / "notebook.ipynb").is_file()
-        if same and well and str(old.get("started")) >= after:
+        if same and well and str(old.get("started")) >= after and not self._reads_newer(old["ended"]):
             self.status, self.manifest = "done", old
+
+    def _reads_newer(self, ended: str) -> bool:
+        """Tell whether a file that a parameter names, or a JSON lines file in a folder, was written after that time."""
+        for value in self.parameters.values():
+            for name in filter(None, value if isinstance(value, list) else [value]):
+                for below in (Path.cwd(), DATA, DATA / "corpora"):
+                    with contextlib.suppress(OSError, TypeError, ValueError):  # it names nothing
+                        files = filter(Path.is_file, [below / name, *(below / name).glob("*.jsonl")])
+                        if max(file.stat().st_mtime for file in files) > datetime.fromisoformat(ended).timestamp():
+                            return True
+        return False
 
     def begin(self) -> None:
         """Empty the folder for the notebook."""
