@@ -157,7 +157,7 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
             return Response(answer, "ok" if answer.strip() else "empty")
         if isinstance(answer, Response):
             if answer.status != "error":
-                check_response(answer.to_dict(), 0)
+                check_response(answer.to_dict(), len(answer.earlier))
             return answer
         said = f"TypeError: the function must return a text or a Response, got {answer!r:.80}"
         return Response(status="error", error=said)
