@@ -30,8 +30,8 @@ class _OneSentence(click.Group):
     def parse_args(self, context: click.Context, args: list[str]):
         found: list[str] = []
         for each in args:  # ids may be separated by blanks, too
-            other = Path(each).exists() or shipped(each).exists() or re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", each)
-            if found[-2:-1] in (["--models"], ["--jurors"]) and "/" in each and not other:
+            more = "/" in each and found[-2:-1] in (["--models"], ["--jurors"]) and not Path(each).exists()
+            if more and not shipped(each).exists() and not re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", each):
                 found[-1] += f",{each}"
             else:
                 found.append(each)
