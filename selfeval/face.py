@@ -239,9 +239,9 @@ def measure_recognition(
     predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". level: of the
     intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw replies anew (`yes`), keep
     those on record (`no`), or `auto`; what that takes back is printed. columns: {their name of a field: ours, or a list
-    of ours}. authors: {name in the records: author}, None for somebody else; raises `InputError` for answers that name
-    nobody known. The frame's `tables` have the rows of all methods and policies, what `compare` shows, and `changes`:
-    what reading changed.
+    of ours}. authors: {name in the records: author}, None for somebody else, "no answer" for what is no answer, such as
+    "unknown"; raises `InputError` for answers that name nobody known. The frame's `tables` have the rows of all methods
+    and policies, what `compare` shows, and `changes`: what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
@@ -420,8 +420,9 @@ def ask_existence(
 def measure_existence(answers: Rows) -> Estimates:
     """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
     frame = pd.DataFrame(records.rows_of(answers))
+    table = stats.existence_table(frame)
     names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
-    return _estimates("existence", stats.existence_table(frame), {}, frame, names)
+    return _estimates("existence", table, {}, frame, names)
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ def listed(given, name: str):
     with suppress(yaml.YAMLError):
         if isinstance(found := yaml.safe_load(given), list):
             return found
-    raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as [\"a\", \"b\"].")
+    raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
 
 
 def grouped(ids: Iterable[str], by: str) -> dict[str, str]:

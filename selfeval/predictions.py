@@ -238,7 +238,8 @@ def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
     asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
     if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
         return frame
-    wanted = {field: HEADINGS.get(field, ()) for field in [*HEADINGS, *sorted(lacking - {*HEADINGS})] if field in lacking}
+    others = {**HEADINGS, **dict.fromkeys(sorted(lacking - {*HEADINGS}), ())}
+    wanted = {field: names for field, names in others.items() if field in lacking}
     frame = frame.rename(columns=records.called_otherwise(path, frame, wanted))
     for name in [name for name in frame if str(name).strip().casefold() in ANSWERS][: "reply" in lacking]:
         answers, field = frame[name].dropna(), "reply"
@@ -275,7 +276,7 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
 
 
 def _nearly_alike(frame: pd.DataFrame) -> list[str]:
-    """Say which authors and evaluators count as two and differ in hyphens, underscores or blanks between words alone."""
+    """Say which authors and evaluators count as two and differ in hyphens, underscores or blanks alone."""
     spelled: dict[str, list[str]] = {}
     for name in sorted({*_writers(frame), *frame["evaluator_model"].tolist()}):
         spelled.setdefault(name_key(name), []).append(name)
@@ -306,21 +307,13 @@ def _by_place(
     known = {name_key(name): name for field in PLACED for name in frame[field].dropna().unique() if is_text(name)}
     _replace_names(frame, ["evaluator_model"], lambda name: known.get(name_key(name), name))
 
-    no_answer, rows = {*map(name_key, nobody)}, []
-    fields = ("evaluator_model", *PLACED, "chosen")
-    for number, (evaluator, *shown, chosen) in enumerate(zip(*(frame[name] for name in fields), strict=True), 1):
-        if not all(map(is_text, shown)) or shown[0] == shown[1]:
-            raise InputError(f"{path}, record {number}: `first` and `second` must be two authors, got {shown}.")
-        own = evaluator if evaluator in shown else min(shown)
-        position = 1 + shown.index(own)
-        at = _place_chosen(chosen, shown, said, no_answer)
-        if at == 0:
-            raise InputError(
-                f"{path}, record {number}: `chosen` is {chosen!r:.80}, and must say which text was chosen: first or "
-                f"second, A or B, 1 or 2, or one of the authors {shown}; authors={{{chosen!r:.80}: 'no answer'}} counts "
-                "it as no answer."
-            )
-        rows.append((own, shown[2 - position], position, None if at is None else at == position))
+    no_answer = {*map(name_key, nobody)}
+    chosen = [*zip(*(frame[name] for name in ("evaluator_model", *PLACED, "chosen")), strict=True)]
+    pairs = {}  # equal rows are read once
+    for number, row in enumerate(chosen, 1):
+        if row not in pairs:
+            pairs[row] = _own_pair(f"{path}, record {number}", *row, said, no_answer)
+    rows = [*map(pairs.get, chosen)]
     columns = ["true_model", "other_model", "position", "predicted_self"]
     made = pd.DataFrame(rows, columns=columns, index=frame.index, dtype=object)
     neutral = ~(frame["evaluator_model"].eq(frame["first"]) | frame["evaluator_model"].eq(frame["second"]))
@@ -336,6 +329,22 @@ def _by_place(
             "unless `condition` says question=better"
         )
     return frame, [f"{told}."]
+
+
+def _own_pair(where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]) -> tuple:
+    """Return a pair's own author, the other one, the place of the own text, and whether that was chosen."""
+    shown = [first, second]
+    if not all(map(is_text, shown)) or first == second:
+        raise InputError(f"{where}: `first` and `second` must be two authors, got {first!r} and {second!r}.")
+    own = evaluator if evaluator in shown else min(shown)
+    position = 1 + shown.index(own)
+    at = _place_chosen(chosen, shown, said, no_answer)
+    if at == 0:
+        raise InputError(
+            f"{where}: `chosen` is {chosen!r:.80}, and must say which text was chosen: first or second, A or B, 1 or "
+            f"2, or the author {first!r} or {second!r}; authors={{{chosen!r:.80}: 'no answer'}} counts it as no answer."
+        )
+    return own, shown[2 - position], position, None if at is None else at == position
 
 
 def _place_chosen(chosen, shown: Sequence[str], said: Mapping[str, str], no_answer: set[str]) -> int | None:
@@ -440,9 +449,8 @@ def _take_for_no_answer(frame: pd.DataFrame, nobody: Sequence[str]) -> None:
     """Put null in the place of answers on record that are none, such as "unknown", as `authors` says."""
     words = {*map(name_key, nobody)}
     for name in ("predicted_model", "predicted_self") if words else ():
-        frame[name] = frame[name].map(
-            lambda value: None if isinstance(value, str) and name_key(value) in words else value
-        ).astype(object)
+        values = [None if isinstance(value, str) and name_key(value) in words else value for value in frame[name]]
+        frame[name] = pd.Series(values, frame.index, object)
 
 
 def _is_block(value) -> bool:
@@ -564,7 +572,8 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
 
 def _names_in(frame: pd.DataFrame, names: set[str]) -> set[str]:
     """Return those of the names that stand in a field or in a reply, however they are typed."""
-    fields = frame.reindex(columns=[*NAMES, "true_model_display", "reply"]) if names else ()
+    wanted = [*NAMES, *PLACED, "chosen", "predicted_self", "true_model_display", "reply"]
+    fields = frame.reindex(columns=wanted) if names else ()
     words = {name_key(value) for field in fields for value in fields[field].explode().dropna().astype(str).unique()}
     text = "\n".join(words)
     return {name for name in names if name_key(str(name)) in text}

@@ -199,23 +199,36 @@ def _json_values(path: Path, file: TextIO) -> Iterator:
 
     Of a file that is one object, with its records under a name such as `data`, these are yielded.
     """
-    lines, first = enumerate(file, 1), True
-    for number, line in lines:
-        if text := line.strip():
-            whole = text.startswith("{") and text.endswith("}")
-            try:
-                value = json.loads(text if whole else line + file.read())
-                if first and (name := _name_of_rows(value)):
-                    more = next((pair for pair in lines if pair[1].strip()), None)
-                    lines = itertools.chain([more], lines) if more else lines
-                    value = value if more else _rows_under(path, value, name)
-                first = False
-                rows = value if isinstance(value, list) else logged(value)
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, InputError):
-                    raise
-                raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
-            yield from rows
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    value = _json_at(path, file, *first)
+    second = next(lines, None)  # none where the first value took the whole file
+    if name := "" if second else _name_of_rows(value):
+        yield from _rows_under(path, value, name)
+        return
+    yield from _rows_in(path, first[0], value)
+    for number, line in itertools.chain([second] if second else [], lines):
+        yield from _rows_in(path, number, _json_at(path, file, number, line))
+
+
+def _json_at(path: Path, file: TextIO, number: int, line: str):
+    """Return the value of a line, or of it and all lines that follow."""
+    text = line.strip()
+    whole = text.startswith("{") and text.endswith("}")
+    try:
+        return json.loads(text if whole else line + file.read())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
+
+
+def _rows_in(path: Path, number: int, value) -> list:
+    """Return the rows of a list, of an object, or of a log or table that is one object."""
+    try:
+        return value if isinstance(value, list) else logged(value)
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: no table by columns ({error}); mend that line.") from error
 
 
 def _name_of_rows(value) -> str:
@@ -363,7 +376,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     source = listed(source, "prompts")
     if isinstance(source, Mapping) and all(isinstance(prompt, str) for prompt in source.values()):
         source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
-    if isinstance(source, list | tuple | pd.Series | pd.Index):
+    if isinstance(source, Iterable) and not is_file(source) and not isinstance(source, pd.DataFrame | Mapping):
         source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
     where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
     rows, seen = rows_of(source), {}
