@@ -177,6 +177,8 @@ def test_prompts_of_ones_own(tmp_path):
     ("recognition_score", "gpt35", "auc_within_prompt", 7 / 8),
     ("forward_detection", "gpt4", "self_accuracy", 12 / 16),
     ("verdict_extract", "gpt-4-turbo", "discrimination", 3 / 4 - 1 / 4),
+    ("arena.csv", "gpt-4o", "self_accuracy", (4 / 5 + 5 / 6) / 2),  # of either place; one is a tie
+    ("arena.csv", "gpt-4o", "neutral_rate", 1 / 2),
 ])  # fmt: skip
 def test_files_in_the_form_of_published_studies_are_read_as_the_page_says(
     word, evaluator, statistic, estimate, monkeypatch
