@@ -278,7 +278,7 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
 def _nearly_alike(frame: pd.DataFrame) -> list[str]:
     """Say which authors and evaluators count as two and differ in hyphens, underscores or blanks alone."""
     spelled: dict[str, list[str]] = {}
-    for name in sorted({*_writers(frame), *frame["evaluator_model"].tolist()}):
+    for name in sorted({*_writers(frame), *frame["evaluator_model"].unique()}):
         spelled.setdefault(name_key(name), []).append(name)
     return [
         f"{alike[0]!r} and {alike[1]!r} count as two; if they are one, say authors={{{alike[1]!r}: {alike[0]!r}}}."

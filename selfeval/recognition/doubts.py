@@ -24,9 +24,9 @@ def doubts(frame: pd.DataFrame, on_record: pd.Series | None) -> list[str]:
 
 def _contradicted(frame: pd.DataFrame, on_record: pd.Series | None) -> str:
     """Say in how many records `is_correct` is not what follows from the answer, where reading changed no answer."""
-    if on_record is None:
+    if on_record is None or not on_record.notna().any():
         return ""
-    said = on_record.map(lambda value: TRUTH.get(str(value).strip().lower()))
+    said = on_record.map({value: TRUTH.get(str(value).strip().lower()) for value in on_record.dropna().unique()})
     right = frame["is_correct"].map({True: 1, False: 0})
     both = said.notna() & right.notna() & frame["recorded"].isna()
     wrong = both & (said != right)
@@ -116,21 +116,24 @@ def _two_authors_of_an_id(frame: pd.DataFrame) -> str:
 def _never_on_one_prompt(frame: pd.DataFrame) -> str:
     """Say which evaluators have own and others' texts, and no prompt with both."""
     prompt = next((name for name in ("prompt_id", "prompt_used") if name in frame and frame[name].notna().all()), "")
-    rows = frame[frame["task_type"] != PAIRWISE]
-    if not prompt or rows.empty:
+    if not prompt:
         return ""
-    own = (rows["true_model"] == rows["evaluator_model"]).to_numpy()
-    cell, cells = pd.factorize(pd.MultiIndex.from_frame(rows[["task_type", "evaluator_model"]]))
-    prompts, names = pd.factorize(rows[prompt])
-    at = cell * len(names) + prompts
-    mine, others = np.unique(at[own]), np.unique(at[~own])
-    has_both = np.isin(np.arange(len(cells)), mine // len(names)) & np.isin(np.arange(len(cells)), others // len(names))
-    paired = np.isin(np.arange(len(cells)), np.intersect1d(mine, others) // len(names))
-    unpaired = sorted({evaluator for _, evaluator in cells[has_both & ~paired]})
+    one_text = (frame["task_type"] != PAIRWISE).to_numpy()
+    own = (frame["true_model"] == frame["evaluator_model"]).to_numpy()
+    task = pd.factorize(frame["task_type"])[0]
+    evaluator, evaluators = pd.factorize(frame["evaluator_model"])
+    prompts, names = pd.factorize(frame[prompt])
+    asked = task * len(evaluators) + evaluator  # an evaluator under a task
+    on_prompt = asked * len(names) + prompts
+    mine, others = np.unique(on_prompt[one_text & own]), np.unique(on_prompt[one_text & ~own])
+    with_both = np.intersect1d(mine // len(names), others // len(names))
+    on_one_prompt = np.intersect1d(mine, others) // len(names)
+    never = np.setdiff1d(with_both, on_one_prompt) % len(evaluators)
+    unpaired = sorted({evaluators[at] for at in never})
     if not unpaired:
         return ""
     shown = ", ".join(map(repr, unpaired[:3])) + (f" and {len(unpaired) - 3} more" if len(unpaired) > 3 else "")
-    if "text_id" in rows and (rows[prompt].astype(str) == rows["text_id"].astype(str)).all():
+    if "text_id" in frame and (frame[prompt].astype(str) == frame["text_id"].astype(str)).all():
         return (
             f"`{prompt}` is `text_id` in every record, so each text is its own prompt: intervals treat texts on one "
             "prompt as unrelated. Give what was asked for in `prompt_id`, the same for all authors who wrote on it."
