@@ -82,7 +82,7 @@ def read_predictions(
         found = _table(file, rows, names)
         unused -= {*found}
         frame = _with_our_names(file, found, names)
-        frame = _by_other_headings(file, frame)
+        frame = _by_other_headings(file, frame, nobody)
         unseen -= _names_in(frame, unseen)
         _strip_ids(frame)
         notes += _one_spelling(file, frame, spellings)
@@ -232,8 +232,11 @@ def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) ->
     frame["condition"] = [both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)]
 
 
-def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which fields that others call otherwise have our names, answers by what they are."""
+def _by_other_headings(path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a table in which fields that others call otherwise have our names, answers by what they are.
+
+    nobody: words that are no answer.
+    """
     lacking = {field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields}
     asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
     if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
@@ -243,6 +246,7 @@ def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.rename(columns=records.called_otherwise(path, frame, wanted))
     for name in [name for name in frame if str(name).strip().casefold() in ANSWERS][: "reply" in lacking]:
         answers, field = frame[name].dropna(), "reply"
+        answers = answers[~answers.astype(str).map(name_key).isin([*map(name_key, nobody)])] if nobody else answers
         if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
             field = "predicted_self"
         elif answers.isin(frame.get("true_model", pd.Series(dtype=object)).unique()).all():
@@ -390,13 +394,31 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
     if missing:
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
-            f"{', '.join(frame)}; {WHERE}"
+            f"{', '.join(frame)}; {_odd_headings(frame)}{_odd_answers(frame)}{WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
     for name in {*PREDICTION_FIELDS, "reply"} - {*frame, "true_model_display"}:
         frame[name] = pd.Series(None, frame.index, object)
     return frame
+
+
+def _odd_headings(frame: pd.DataFrame) -> str:
+    """Ask for the headings in the first line where a table without a name for its columns has another line there."""
+    unnamed = [name for name in frame if name.startswith("Unnamed: ")]
+    return "the first line must be that of the headings, so delete what stands above; " if len(unnamed) > 1 else ""
+
+
+def _odd_answers(frame: pd.DataFrame) -> str:
+    """Say how a word is no answer, where most answers are yes or no, or authors, and a few words are neither."""
+    if "reply" not in frame or "task_type" in frame:
+        return ""
+    said = frame["reply"].dropna().astype(str)
+    usual = said.str.strip().str.lower().isin([*TRUTH]) | said.isin([*frame.get("true_model", ())])
+    words = [*said[~usual].value_counts().index]
+    if not words or usual.mean() < 0.5:
+        return ""
+    return f"if {words[0]!r} is no answer, authors={{{words[0]!r}: 'no answer'}} says so; "
 
 
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:

@@ -40,11 +40,14 @@ LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat wi
 PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 PACKED_OTHERWISE = (".zip", ".zst", ".7z", ".rar", ".tar", ".tgz")
 UNREADABLE = (OSError, ValueError, ImportError, EOFError, lzma.LZMAError, zlib.error)
-SEPARATORS = ",;\t"  # of columns
+SEPARATORS = ",;\t|"  # of columns
 ROWS = (  # what others call the list of records in a JSON object
     "data", "results", "records", "rows", "items", "predictions", "texts", "answers", "responses", "examples",
     "prompts", "samples", "conversations", "verdicts", "outputs", "entries",
 )  # fmt: skip
+
+
+PARTS = ("messages", "turns", "interaction", "conversation", "test_cases")  # lists inside one record
 
 
 def _opened(path: Path) -> TextIO:
@@ -235,7 +238,8 @@ def _name_of_rows(value) -> str:
     """Return under which name an object holds its records, "" where it is a record or a log itself."""
     if not isinstance(value, dict) or "eval" in value:
         return ""
-    return next((name for name in ROWS if isinstance(value.get(name), list)), "")
+    names = [name for name in value if name in ROWS or (len(value) == 1 and name not in PARTS)]
+    return next((name for name in names if isinstance(value[name], list)), "")
 
 
 def _rows_under(path: Path, value: dict, name: str) -> list:
@@ -259,6 +263,9 @@ def logged(value) -> list:
     Of a log that `save` wrote these are its records. Anything else stays as it is.
     """
     if isinstance(value, dict) and value and all(isinstance(column, dict | list) for column in value.values()):
+        by_number = all(name.isdigit() for name in value) and all(isinstance(row, dict) for row in value.values())
+        if by_number and not any(name.isdigit() for row in value.values() for name in row):
+            return [*value.values()]  # as `to_json(orient="index")` of pandas writes it
         return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
     if not (isinstance(value, dict) and {"eval", "samples"} <= {*value}):
         return [value]
@@ -309,8 +316,7 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
     The number that pandas gives a row when it writes its index counts as nothing.
     """
-    index = frame.columns.astype(str).str.fullmatch(r"Unnamed: 0|index|")
-    empty = frame.loc[:, ~index]
+    empty = frame.loc[:, [str(name) not in ("Unnamed: 0", "index", "") for name in frame]]
     for at in range(empty.shape[1]):
         column = empty.iloc[:, at]
         blank = column.isna()
@@ -380,6 +386,8 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
         source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
     where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
     rows, seen = rows_of(source), {}
+    ours = called_otherwise(where, rows[0], {"prompt_id": (), "prompt": ("question", "instruction")})
+    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
     for number, row in enumerate(rows, 1):
         with _placed(where, number):
             _check_texts(row, "prompt")

@@ -595,6 +595,21 @@ def test_words_that_are_no_answer_are_none_on_request_and_the_sentence_says_how(
     assert word not in capsys.readouterr().out
 
 
+def test_a_word_among_answers_of_a_plain_table_is_none_on_request(capsys):
+    frame = claimed("yes", "no", "answer", n=10).drop(columns="task_type")
+    frame.loc[:4, "answer"] = "not sure"
+    assert "if 'not sure' is no answer, authors={'not sure': 'no answer'} says so" in refused(frame)
+    read = se.measure_recognition(frame, authors={"not sure": "no answer"}, **FEW).records
+    assert read["predicted_self"].isna().sum() == 5
+    assert "`answer` is read as `predicted_self`" in capsys.readouterr().out
+
+
+def test_a_title_above_the_headings_is_named(tmp_path):
+    path = tmp_path / "sheet.csv"
+    path.write_text("My results,,,,,\n" + claimed("YES", "NO", n=2).to_csv(index=False))
+    assert "the first line must be that of the headings" in refused(path)
+
+
 # pairs by place: first, second, chosen --------------------------------------------------------------------------------
 
 THEIRS = {"topic": "prompt_id", "judge": "evaluator_model", "model_a": "first", "model_b": "second", "won": "chosen"}

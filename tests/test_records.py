@@ -145,7 +145,7 @@ def with_lines(before="", after=""):
 FORMS = {  # name of the file: how somebody's program writes it
     "plain.csv": as_csv(), "excel.csv": as_csv(encoding="utf-8-sig"), "continental.csv": as_csv(sep=";", decimal=","),
     "tabs.tsv": as_csv(sep="\t"), "tabs.csv": as_csv(sep="\t"), "unicode.csv": as_csv(sep="\t", encoding="utf-16"),
-    "packed.csv.gz": as_csv(), "packed.tsv.xz": as_csv(sep="\t"),
+    "pipes.csv": as_csv(sep="|"), "packed.csv.gz": as_csv(), "packed.tsv.xz": as_csv(sep="\t"),
     "names-separator.csv": lambda frame, path: path.write_text("sep=;\n" + frame.to_csv(sep=";", index=False)),
     "commas-below.csv": with_lines(after=",,\n ,,\n"), "index.csv": lambda frame, path: frame.to_csv(path),
     "packed.jsonl.gz": lambda frame, path: frame.to_json(path, orient="records", lines=True),
@@ -153,6 +153,8 @@ FORMS = {  # name of the file: how somebody's program writes it
     "utf-16.jsonl": lambda frame, path: path.write_text(frame.to_json(orient="records", lines=True), "utf-16"),
     "under-data.json": as_json(lambda rows: {"data": rows}),
     "under-results.json": as_json(lambda rows: {"model": "x", "results": rows, "settings": {"a": 1}}),
+    "under-another.json": as_json(lambda rows: {"evaluations": rows}),
+    "by-number.json": lambda frame, path: frame.to_json(path, orient="index"),
     "columns.json": lambda frame, path: frame.to_json(path), "split.json": lambda frame, path: frame.to_json(
         path, orient="split"
     ), "table.json": lambda frame, path: frame.to_json(path, orient="table"),
@@ -212,7 +214,8 @@ def test_a_text_of_two_authors_is_said(capsys):
 
 @pytest.mark.parametrize("given", [
     pd.Series(["a b", "c d"]), pd.Index(["a b", "c d"]), '["a b", "c d"]', ("a b", "c d"), {"one": "a b", "two": "c d"},
-    {"prompt_id": ["one", "two"], "prompt": ["a b", "c d"]}, pd.Series(["a b", "c d"]).to_numpy(),
+    {"prompt_id": ["one", "two"], "prompt": ["a b", "c d"]}, pd.DataFrame({"Prompt": ["a b", "c d"]}),
+    pd.Series(["a b", "c d"]).to_numpy(),
     [{"prompt_id": " one", "prompt": "a b"}, {"prompt": "c d"}],
 ], ids=lambda given: type(given).__name__)  # fmt: skip
 def test_prompts_may_be_texts_in_any_list(given):
