@@ -178,9 +178,11 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
 
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
 
-    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else.
+    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
+    nobody.
     """
     from selfeval.recognition.design import match_authors
+    from selfeval.predictions import NO_ANSWER
     from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
@@ -199,7 +201,9 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
         given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
         read_prompts(given)
         variables |= {"prompts": str(given), "limit": limit or 20}
-    _ = [get(model) for model in called.values() if model]  # likewise
+    for model in called.values():  # likewise
+        if model not in (None, NO_ANSWER):
+            get(model)
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
 
