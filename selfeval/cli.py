@@ -181,8 +181,8 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
     --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
     nobody.
     """
-    from selfeval.recognition.design import match_authors
     from selfeval.predictions import NO_ANSWER
+    from selfeval.recognition.design import match_authors
     from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
