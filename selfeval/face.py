@@ -511,8 +511,8 @@ def judge(
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
     (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
-    scores of data/roleplay/rubrics.yaml. judge: a model that decides after the jury. temperature: of the jurors. seed:
-    of who plays whom, and of the speaking order.
+    scores of data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that decides
+    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
@@ -543,7 +543,9 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
 
     verdicts: a frame, records or files. aggregation: `mean` or `majority` of the last round, in `tables["verdicts"]`;
     the statistics are of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
-    their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    their file, there are also two content-blind baselines: `length` and `character n-grams`. Where jurors were asked
+    for further `dimensions`, such as identity, `identity_mean_score` is the jury's mean of people and of models, and
+    `identity_discrimination` is people's minus models'.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
