@@ -240,8 +240,10 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
-    if target in declared:
-        run.parameters.setdefault(target, str(run.folder) if target == "out" else declared[target][1])
+    if target == "out" and "out" in declared:
+        run.parameters.setdefault("out", str(run.folder))
+    elif target in declared and not run.parameters.get(target):
+        raise InputError(f"give `{target}`, a name or folder for what it writes, by which later stages read it")
     return run
 
 
