@@ -67,7 +67,7 @@ def read_json(path: Path) -> dict:
 
 
 def committed_runs() -> dict[str, dict]:
-    """Return {notebook: what it was run with (`parameters`) and where it wrote (`writes`)} of the committed ones."""
+    """Return {notebook: what it was run with (`parameters`), and where it wrote (`writes`)} of the committed ones."""
     return yaml.safe_load((ROOT / "data" / "committed.yaml").read_text(encoding="utf-8"))
 
 
@@ -103,6 +103,7 @@ def output_folder(notebook: str, variables: Mapping) -> str:
     values = {name: variables[name] for name in committed if name in variables}
     key = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:8]
     folder = DATA / "runs" / f"{notebook}_{key}"
+    place = "corpus" if notebook == "01_generate_texts" else "out"
     what = ", ".join(f"`{name}`" for name in own)
-    print(f"The results go to {folder}, since {what} differ from the committed run, whose files stay as they are.")
+    print(f"The results go to {folder}, a folder for these parameters ({what} of your own); `{place}` names another.")
     return str(folder)

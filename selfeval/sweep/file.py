@@ -15,11 +15,13 @@ stages:
   name: analysis                         # the notebook's stem unless given
   parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
 
-Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
+Runs of one notebook write apart: each has a folder of its own as `out` where that is not given; only
+01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
 stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
+import ast
 import contextlib
 import hashlib
 import itertools
@@ -28,6 +30,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -41,7 +44,7 @@ from annotated_types import MinLen
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
 from selfeval.models import STRANGERS, decode
-from selfeval.paths import DATA, ROOT, read_json, write_whole
+from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json, write_whole
 
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
@@ -243,7 +246,7 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
     if target == "out" and "out" in declared:
         run.parameters.setdefault("out", str(run.folder))
     elif target in declared and not run.parameters.get(target):
-        raise InputError(f"give `{target}`, a name or folder for what it writes, by which later stages read it")
+        raise InputError(f"give `{target}`, a name of your own for the texts, by which later stages read them")
     return run
 
 
@@ -323,6 +326,49 @@ def slug(varying: dict, key: str) -> str:
         text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
         parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
     return "_".join([*[*filter(None, parts)][:4], key])
+
+
+# findings of the committed runs ---------------------------------------------------------------------------------------
+
+FINDING = "committed"  # tag of a cell that says what a committed notebook found
+
+
+def without_findings(notebook, given: Mapping | None = None):
+    """Return a notebook without what the committed one found, unless its parameters are those of the committed one.
+
+    notebook: of nbformat. given: the parameters of a run, where the notebook does not hold them itself.
+    """
+    values = given_to(notebook) | dict(given or {})
+    for known in committed_runs().values():
+        if known["parameters"].keys() <= values.keys() and not own_parameters(known["parameters"], values):
+            return notebook
+    notebook.cells = [cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())]
+    return notebook
+
+
+def given_to(notebook) -> dict:
+    """Return the values of a notebook's parameters: those that stand in its cell, then those that papermill gave it."""
+    values = {}
+    for tag in ("parameters", "injected-parameters"):
+        for cell in notebook.cells:
+            if tag in cell.metadata.get("tags", ()):
+                values |= _plain_values(cell.source)
+    return values
+
+
+def _plain_values(code: str) -> dict:
+    """Return {name: value} of the lines `name = value` and `name: type = value` with a plain value."""
+    found = {}
+    with contextlib.suppress(SyntaxError):
+        for line in ast.parse(code).body:
+            names = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+            if not isinstance(names[0], ast.Name):
+                continue
+            try:
+                found[names[0].id] = ast.literal_eval(line.value)
+            except ValueError:  # it is computed
+                found[names[0].id] = ast.unparse(line.value)
+    return found
 
 
 # runs -----------------------------------------------------------------------------------------------------------------
