@@ -23,7 +23,7 @@ from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.roleplay import conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.roleplay.verdicts import verdict_scores
@@ -152,6 +152,7 @@ def collect_predictions(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
+        _tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition

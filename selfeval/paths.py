@@ -91,8 +91,8 @@ def output_folder(notebook: str, variables: Mapping) -> str:
 
     notebook: its name, such as "03_self_recognition". variables: `globals()` of the notebook, with its parameters. With
     the parameters of the committed notebook this is what that wrote, such as "results/families/recognition" below
-    data/. With parameters of one's own it is a folder in data/runs/, the same one for the same parameters, so that
-    nothing committed is overwritten.
+    data/. With your own parameters it is a folder in data/runs/, the same one for the same parameters, so that nothing
+    committed is overwritten.
     """
     known = committed_runs()
     check_one_of("notebook", notebook, known)

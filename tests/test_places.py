@@ -5,11 +5,10 @@ import hashlib
 import re
 import shutil
 import subprocess
-import sys
 
 import nbformat
 import pytest
-from written_files import run_notebook
+from written_files import run_notebook, stand_in
 
 import selfeval as se
 from selfeval import ROOT
@@ -71,9 +70,7 @@ def copy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone") / "data"
     shutil.copytree(se.DATA, folder, ignore=shutil.ignore_patterns("recorded", "runs", "store", "weights", "report"))
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in [*sys.modules.items()]:
-            if name.split(".")[0] == "selfeval" and getattr(module, "DATA", None) == ROOT / "data":
-                patch.setattr(module, "DATA", folder)
+        stand_in(patch, folder)
         mine = folder.parent / "mine"
         texts = se.generate_texts(FLEET, prompts=6, corpus=str(mine / "texts"))
         se.collect_predictions(texts, out=str(mine / "answers"))

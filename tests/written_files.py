@@ -4,6 +4,7 @@ import ast
 import asyncio
 import contextlib
 import io
+import sys
 
 import matplotlib
 import matplotlib.pyplot
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from IPython.display import display
 from nbclient import NotebookClient
 
-from selfeval import ROOT
+from selfeval import DATA, ROOT
 from selfeval.cli import main
 from selfeval.sweep.kernels import KernelManager
 
@@ -59,3 +60,10 @@ def run_command(*arguments):
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, f"selfeval {arguments}: {result.output} {result.exception}"
     return result.output
+
+
+def stand_in(patch, folder):
+    """Put a folder in the place of data/ for all that the package writes and reads in this process."""
+    for name, module in [*sys.modules.items()]:
+        if name.split(".")[0] == "selfeval" and getattr(module, "DATA", None) == DATA:
+            patch.setattr(module, "DATA", folder)

@@ -25,7 +25,7 @@ from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
 from selfeval.keys import plain
 from selfeval.paths import DATA, read_json, write_whole
-from selfeval.sweep.file import Run, Sweep, code_cells, without_findings
+from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
 from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
@@ -43,6 +43,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     dollars for all runs together.
     """
     chosen = choose(sweep, only)
+    for sentence in pooled_runs(sweep):
+        print(sentence)
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     sweep.folder.mkdir(parents=True, exist_ok=True)
@@ -209,6 +211,8 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
     where there are any and all is told.
     """
     chosen = choose(sweep, only)
+    for sentence in pooled_runs(sweep):
+        print(sentence)
     for run in sweep.runs:
         run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
