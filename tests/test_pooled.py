@@ -150,5 +150,6 @@ def test_a_system_prompt_that_differs_within_an_author_is_said(capsys):
         }
         for n, s in enumerate(["Be brief.", "Be long."])
     ]
+    rows.append({"author": "sim/chance", "prompt": "Write 0.", "text": "Another."})
     se.collect_predictions(rows, tasks="binary_self")
     assert "differ in their system prompt (Be brief., Be long.)" in capsys.readouterr().out

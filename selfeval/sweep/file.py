@@ -230,7 +230,8 @@ def pooled_runs(sweep: Sweep) -> list[str]:
     made = {}
     for run in sweep.runs:
         target = TARGETS.get(run.notebook.stem, "out")
-        made[str(run.parameters.get(target, run.folder))] = run
+        made |= dict.fromkeys((str(run.folder), str(run.parameters.get(target, ""))), run)
+    made.pop("", None)
     sentences = []
     for run in sweep.runs:
         for value in run.parameters.values():
