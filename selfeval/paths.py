@@ -103,7 +103,7 @@ def output_folder(notebook: str, variables: Mapping) -> str:
     values = {name: variables[name] for name in committed if name in variables}
     key = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:8]
     folder = DATA / "runs" / f"{notebook}_{key}"
-    place = "corpus" if notebook == "01_generate_texts" else "out"
+    place = "out" if "out" in variables else "corpus"
     what = ", ".join(f"`{name}`" for name in own)
     print(f"The results go to {folder}, a folder for these parameters ({what} of your own); `{place}` names another.")
     return str(folder)

@@ -200,6 +200,7 @@ def test_no_path_is_left_of_a_study_that_lies_elsewhere_or_was_moved(study, tmp_
     shutil.copytree(folder, moved, ignore=shutil.ignore_patterns("report"))
     text = site_text(build([moved], tmp_path / "site"))
     assert str(folder.parent) not in text and str(tmp_path) not in text
+    assert "recognises: Good, Perfect" in text
 
 
 def test_a_file_that_a_parameter_names_is_told_without_where_it_lies(tmp_path):

@@ -7,6 +7,7 @@ everything that a model may have said, and a content security policy forbids all
 import contextlib
 import re
 import shutil
+import sysconfig
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -85,8 +86,8 @@ def _notebooks(folders: list[Path]) -> list[Path]:
 def _above(file: Path, folders: Sequence[Path]) -> list[str]:
     """Return the beginnings of paths that say where on this machine something lies, longest first.
 
-    They are the project, the home, what is above the folders of the report, and what is above any other file or folder
-    that a parameter of the run names.
+    They are the project, the home, where Python and its packages are, what is above the folders of the report, and what
+    is above any other file or folder that a parameter of the run names.
     """
     folders = [*map(Path.absolute, folders), *map(Path.resolve, folders)]
     given = read_json(file.with_name("manifest.json")).get("parameters", {})
@@ -94,7 +95,8 @@ def _above(file: Path, folders: Sequence[Path]) -> list[str]:
         given = given_to(nbformat.read(file, as_version=4)) | given
     named = [Path(text) for text in _texts(given) if text.startswith("/") and text.isprintable()]
     elsewhere = [place for place in named if not any(place.is_relative_to(folder) for folder in folders)]
-    places = [HOME, ROOT, Path.cwd(), Path.home(), *(place.parent for place in (*folders, *elsewhere))]
+    python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]  # tracebacks have them
+    places = [HOME, ROOT, Path.cwd(), Path.home(), *python, *(place.parent for place in (*folders, *elsewhere))]
     return sorted({f"{place}/" for place in places} - {"//"}, key=len, reverse=True)
 
 
@@ -127,7 +129,9 @@ def _facts(file: Path, above: Sequence[str]) -> list[str]:
     models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
     run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
     ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
-    results = data_path(given["out"]) if given.get("out") else file.parent
+    results = data_path(given.get("out") or file.parent)
+    if not results.is_dir():  # the runs were moved, and with them what stands beside the notebook
+        results = file.parent
     return [escape(_clean(text, above)) for text in (run, models, date, _conclusion(results), ended)]
 
 
