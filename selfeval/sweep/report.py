@@ -127,7 +127,7 @@ def _facts(file: Path, above: Sequence[str]) -> list[str]:
     manifest = read_json(file.with_name("manifest.json"))
     given = manifest.get("parameters", {})
     models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
-    run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
+    run, date = str(file.parent) if manifest else file.name, manifest.get("ended", "")[:10]
     ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
     results = data_path(given.get("out") or file.parent)
     if not results.is_dir():  # the runs were moved, and with them what stands beside the notebook
