@@ -223,10 +223,6 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
 
-ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the report has them
-NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
-
-
 def _named(command: str, file: Path | str, ids: list[str], out: Path | None) -> tuple[str, Path]:
     """Return the title of a study and its folder, by default one of its own: by command, file and models."""
     from selfeval.sweep.file import slug
@@ -258,12 +254,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
     if status in (0, 3):
         analysis = load(file, out, variables).runs[-1].folder
         [result] = face.read_results(analysis)
-        rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
-        lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
-        shown = face.table(rows, [*face.main_statistics(rows), *lacking["statistic"].unique()])
-        shown = shown.drop(columns=ASIDE, errors="ignore")
-        shown = shown.assign(conclusion=shown.pop("conclusion"))  # at the end
-        shown = shown.to_string(index=False, float_format="{:.2f}".format)
+        shown = face.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")

@@ -23,7 +23,7 @@ from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.roleplay import conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.roleplay.verdicts import verdict_scores
@@ -38,6 +38,9 @@ Rows = records.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
+ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
+BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
+NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
@@ -149,6 +152,7 @@ def collect_predictions(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
+        _tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
@@ -668,6 +672,46 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
+
+
+def main_table(result: Estimates) -> pd.DataFrame:
+    """Return the table that commands print: the main statistics, and at the end what each row concludes."""
+    rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
+    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
+    shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
+    shown = shown.drop(columns=ASIDE, errors="ignore")
+    if "conclusion" in shown:
+        shown = shown.assign(conclusion=shown.pop("conclusion"))
+    return shown
+
+
+def verdict(result: Estimates) -> str:
+    """Return in one line what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
+
+    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the models' place, and
+    the baselines are left out.
+    """
+    shown = main_table(result)
+    if "conclusion" not in shown:
+        return ""
+    who = "evaluator" if "evaluator" in shown else shown.columns[0]
+    is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
+    shown = pd.DataFrame(shown[is_said])
+    labels = [name for name in ("task", "condition", "arm", "round") if name in shown and name != who]
+    found = {}
+    for row in shown.to_dict("records"):
+        asked = ", ".join(row[name] for name in labels if row[name])
+        found.setdefault(asked, {}).setdefault(row["conclusion"], []).append(row[who])
+    sentences = {asked: _in_words(concluded) for asked, concluded in found.items()}
+    if len({*sentences.values()}) == 1:
+        return next(iter(sentences.values()))
+    return ". ".join(f"{asked} – {text}" for asked, text in sentences.items())
+
+
+def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
+    """Return {conclusion: names} as text, those that recognise first."""
+    order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
+    return "; ".join(f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order)
 
 
 def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:

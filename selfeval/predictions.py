@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -17,6 +18,7 @@ from selfeval.errors import InputError, check_one_of, did_you_mean
 from selfeval.models import Model, display_names, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
+from selfeval.stats.tallies import conditions
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -74,7 +76,7 @@ def read_predictions(
     names, authors = _fields_by_heading(columns or {}), authors or {}
     if not isinstance(authors, Mapping):
         raise InputError(f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}.")
-    unused, unseen, notes, frames = {*names}, {*authors}, [], []
+    unused, unseen, notes, frames, files = {*names}, {*authors}, [], [], []
     spellings: dict[str, str] = {}
     nobody = [name for name, who in authors.items() if who == NO_ANSWER]
     authors = {name: who for name, who in authors.items() if who != NO_ANSWER}
@@ -95,9 +97,12 @@ def read_predictions(
         unseen -= _names_in(frame, unseen)
         notes += _by_id(file, frame, authors) + _asked_by_name(file, frame)
         frames.append(frame)
+        files.append(f"{file.parent.name}/{file.name}" if isinstance(file, Path) else str(file))
     if unused:
         raise InputError(f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has.")
+    origin = np.repeat(files, [len(part) for part in frames])
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    notes += _several_corpora(frame, origin)
     again = _repeats(frame)
     if len(again):
         frame = frame.drop(index=again).reset_index(drop=True)
@@ -109,6 +114,29 @@ def read_predictions(
     frame.attrs["nobody"] = nobody
     frame.attrs["notes"] = notes + _nearly_alike(frame) + _check_names(frame)
     return frame
+
+
+def _several_corpora(frame: pd.DataFrame, origin: np.ndarray) -> list[str]:
+    """Return a sentence where records are about several texts of one author on one prompt, and count as one condition.
+
+    An author writes one text on a prompt and `sample`. Where there are two, these are texts of two corpora, such as of
+    two temperatures, and no field of the answers tells them apart. origin: how the file of each row is called.
+    """
+    told = ["task_type", "evaluator_model", "true_model", "prompt_id", "sample"]
+    if not {*told, "text_id"} <= {*frame} or frame[told].isna().all().any():
+        return []
+    rows = frame[[*told, "text_id"]].assign(origin=origin, condition=conditions(frame).astype(str))
+    rows = rows.dropna().drop_duplicates()
+    same = rows.groupby([*told, "condition"])["text_id"]
+    pooled = rows[same.transform("nunique") > 1]
+    if pooled.empty:
+        return []
+    count = pooled["text_id"].nunique()
+    return [
+        f"{', '.join(pooled['origin'].unique())}: {count} texts are different ones of the same authors on the same "
+        "prompts, as of two temperatures, and are measured as one condition. To tell them apart, say in `predictions` "
+        "how the texts of a file differ, as {path: {text_temperature: 1.0}}, or measure each corpus alone."
+    ]
 
 
 def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
