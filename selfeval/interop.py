@@ -75,15 +75,24 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     if not len(frame) or unread == {*frame["scorer"]}:
         raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
     same = ["run", "model", "task", "sample", "epoch", "scorer"]
-    again = frame.sort_values("created", ascending=False, kind="stable").duplicated(same).sort_index()
+    moments = pd.to_datetime(frame["created"], utc=True, format="ISO8601", errors="coerce")  # hosts differ in offset
+    latest_first = moments.sort_values(ascending=False, kind="stable").index
+    again = frame.loc[latest_first].duplicated(same).sort_index()
+    invalid = frame["invalid"] & ~again
+    if (invalid | again).all():
+        raise InputError(f"All samples in {source} are marked as invalidated, so nothing is left; run them anew.")
     runs = frame[~again].groupby(["model", "task", "made_with"])["run"].nunique().loc[lambda n: n > 1]
     versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
     told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
     told += [f"Scorers that give no numbers are left out: {', '.join(sorted(unread))}."] * bool(unread)
     told += [f"{again.sum()} scores are in two logs, as after a retry, and the later count."] * bool(again.any())
+    if invalid.any():
+        samples = frame[invalid].drop_duplicates(["log", "sample", "epoch"])
+        told.append(f"Samples that are marked as invalidated are left out: {len(samples)}.")
     told += [f"{n} logs of {task!r} by {model!r} count as more epochs." for (model, task, _), n in runs.items()]
-    return frame[~again & ~frame["scorer"].isin(unread)].reset_index(drop=True), told
+    kept = frame[~again & ~invalid & ~frame["scorer"].isin(unread)]
+    return kept.drop(columns="invalid").reset_index(drop=True), told
 
 
 def _logs(source) -> Iterator[tuple[Path, dict]]:
@@ -122,6 +131,7 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
         about = {"model": spec.get("model") or "", "task": spec.get("task") or "", "sample": name, "log": str(path)}
         about |= {"epoch": sample.get("epoch", 1), "cluster": str(told[field]), "unit": field.removesuffix("_id")}
         about |= {"run": spec.get("task_id") or str(path), "created": spec.get("created") or "", "made_with": made_with}
+        about["invalid"] = bool(sample.get("invalidation"))  # by `inspect log` or its API, with who and why
         yield from ({**about, "scorer": scorer, "value": _number(values.get(scorer))} for scorer in scorers)
 
 
