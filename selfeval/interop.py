@@ -25,8 +25,9 @@ from selfeval import records
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures.tables import Estimates, in_order
 from selfeval.paths import write_whole
+from selfeval.stats.contrasts import paired_labels
 from selfeval.stats.engine import Function, Rate, Settings, detectable_difference, ratio
-from selfeval.stats.table import INVERTED, Measure, adjust_p, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import conditions, varying_parts
 
 LETTERS = {"C": 1, "I": 0, "P": 0.5, "N": math.nan, "yes": 1, "no": 0, "true": 1, "false": 0}  # as Inspect reads them
@@ -182,6 +183,35 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
         pairs += gaps
     table = pd.concat(tables, ignore_index=True)
     return table, adjust_p(pd.concat(pairs or [table.head(0)], ignore_index=True), ["task", "condition"], compared=True)
+
+
+def log_differences(first: pd.DataFrame, second: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
+    """Return each model's first minus second score of two sets of logs, paired by cluster, and sentences.
+
+    first, second: of `read_logs`. Only logs whose task and solver had the same arguments are compared, or the only ones
+    of a task.
+    """
+    named = {"first result": first, "second result": second}
+    parts, told = [], []
+    for task in in_order([*first["task"], *second["task"]]):
+        of_task = [frame[frame["task"] == task] for frame in named.values()]
+        pairs, sentences = paired_labels(task, *(sorted(frame["made_with"].unique()) for frame in of_task))
+        told += sentences
+        for made_with in pairs:
+            sides = [
+                frame[frame["made_with"] == given].assign(made_with=made_with[0], side=name)
+                for frame, given, name in zip(of_task, made_with, named, strict=True)
+            ]
+            joined = pd.concat(sides, ignore_index=True)
+            for model, of_model in joined.groupby("model", sort=False):
+                if of_model["side"].nunique() == 2:
+                    gaps = score_tables(of_model.assign(model=of_model["side"]), level)[1]
+                    parts.append(gaps.assign(evaluator=model))
+    if not parts:
+        return pd.DataFrame(columns=[*COLUMNS, *CHANGE]), told
+    change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
+    table = pd.concat(parts, ignore_index=True).assign(**change)
+    return adjust_p(table, ["task", "condition", "statistic"], compared=True), told
 
 
 def _mean(within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) -> Function:
