@@ -268,13 +268,14 @@ def measure_implicit(
 ) -> Estimates:
     """Return what weights hold, words say and style shows of a model's own texts, one row per model and statistic.
 
-    likelihoods: of `se.likelihoods`, or a file. predictions: answers to the exact or yes/no question about the same
-    texts. texts: the corpus, for the reader of style; without, there is none. level: of the intervals. n_resamples,
-    seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and `compare(result,
-    by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
+    likelihoods: of `se.likelihoods`, files or folders. predictions: answers to the exact or yes/no question about the
+    same texts. texts: the corpus, for the reader of style; without, there is none. level: of the intervals.
+    n_resamples, seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and
+    `compare(result, by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words,
+    and of the style.
     """
     answered, _ = answers.rescore(read_predictions(predictions))
-    weighed = implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
+    weighed = implicit_predictions(pd.DataFrame(records.records_of("likelihoods", likelihoods)))
     parts = [weighed, stats.contrasts.as_readings(answered)]
     if len(texts):
         parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.contrasts.STYLE}"))
@@ -361,10 +362,10 @@ def ask_identity(
 def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
-    replies: a frame, records or a file; of replies from elsewhere `model`, `template_id`, `arm`, `truth`, `foil` and
-    `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family and by
-    condition of the situations, survival by turn of pressure, and paired differences of models; controls count by
-    condition alone.
+    replies: a frame, records, files or folders; of replies from elsewhere `model`, `template_id`, `arm`, `truth`,
+    `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family
+    and by condition of the situations, survival by turn of pressure, and paired differences of models; controls count
+    by condition alone.
     """
     frame, filled = identity_replies.complete_replies(replies)
     _tell(filled)
@@ -418,8 +419,11 @@ def ask_existence(
 
 
 def measure_existence(answers: Rows) -> Estimates:
-    """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
-    frame = pd.DataFrame(records.rows_of(answers))
+    """Return what models know of the existence of others, one row per statistic (`stats.existence_table`).
+
+    answers: a frame, records, files or folders.
+    """
+    frame = pd.DataFrame(records.records_of("existence", answers))
     names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
     return _estimates("existence", stats.existence_table(frame), {}, frame, names)
 
@@ -451,9 +455,9 @@ def converse(
     interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns:
     questions with their answers. conversations: how many with the same parts. people: how many chats between people as
     controls, each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
-    conversations held elsewhere, which get twins too. replay: only return `transcripts`, and ask nobody. temperature,
-    seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a folder below data/, to keep
-    the conversations as conversations.jsonl.
+    conversations held elsewhere (rows, files or folders), which get twins too. replay: only return `transcripts`, and
+    ask nobody. temperature, seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a
+    folder below data/, to keep the conversations as conversations.jsonl.
     """
     check_whole("people", people)
 
@@ -500,7 +504,7 @@ def judge(
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
-    conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`,
+    conversations: a frame, rows, files or folders. jurors: models; one alone takes all personas. arms: `independent`,
     `personas`, `reask` (a second look), `sham`, `debate`, `simultaneous`, `simultaneous_summary`. controls: more
     conversations, which `limit` does not cut, such as chats between people with their twins. verdicts: files or rows
     that exist, returned in place of new ones; nobody is asked. limit: only the first `limit` conversations. max_turns:
@@ -540,9 +544,9 @@ def judge(
 def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. aggregation: `mean` or `majority` of the last round, in `tables["verdicts"]`;
-    the statistics are of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
-    their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    verdicts: a frame, records, files or folders. aggregation: `mean` or `majority` of the last round, in
+    `tables["verdicts"]`; the statistics are of means. With the conversations, which `judge` returns along with the
+    verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
@@ -768,8 +772,13 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
 
 
 def _folder(folder: str | Path) -> Path:
-    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine)."""
-    return next((path for path in (records.data_path(folder), HOME / folder) if path.is_dir()), Path(folder))
+    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine).
+
+    Of a file in it, the folder.
+    """
+    places = [records.data_path(folder), HOME / folder, Path(folder)]
+    found = next((path for path in places if path.exists()), Path(folder))
+    return found.parent if found.is_file() else found
 
 
 def read_results(folder: str | Path) -> list[Estimates]:
