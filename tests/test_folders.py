@@ -1,9 +1,12 @@
 """What one verb wrote to a folder is read by every verb and command that reads such records, by folder and by file."""
 
+import re
+
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from test_likelihood import known
+from written_files import run_notebook
 
 import selfeval as se
 from selfeval import records
@@ -108,3 +111,16 @@ def test_a_folder_above_several_is_read_whole_aloud_and_of_corpora_one_is_to_be_
 def test_a_folder_that_is_read_is_not_written_to(study):
     with pytest.raises(InputError, match="is a folder that is read here"):
         se.judge(study / "talks", "sim/juror-stern", out=str(study / "talks"))
+
+
+def test_notebook_06_takes_the_folder_that_05_wrote_and_its_own(tmp_path):
+    talks, judged = str(tmp_path / "talks"), str(tmp_path / "judged")
+    parts = {"agent": "sim/talker", "interrogator": "sim/talker", "n_conversations": 2, "turns": 1}
+    run_notebook("05_role_play", until=re.compile(r"se\.converse\("), **parts, out=talks)
+    jury = {"agent": "sim/talker", "jurors": ["sim/juror-stern"], "humans": 0, "arms": ["independent"]}
+    cell = re.compile(r"se\.judge\(")
+    run_notebook("06_jury", until=cell, **jury, conversations=[talks], out=judged)
+    run_notebook("06_jury", until=cell, **jury, verdicts=judged, out=str(tmp_path / "again"))
+    for name in ("conversations.jsonl", "verdicts.jsonl"):
+        first, again = (records.read_jsonl(tmp_path / folder / name) for folder in ("judged", "again"))
+        assert len(first) >= 2 and first == again

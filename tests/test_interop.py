@@ -142,7 +142,7 @@ def test_invalidated_samples_are_left_out_aloud_and_of_nothing_else_there_is_no_
     again = log_of(tmp_path, "again", ["C", "C", "C"], created="2026-01-01T01:00:00Z")
     assert se.measure_log([first, again]).set_index("statistic").loc["rate", "n"] == 3
     assert "invalidated" not in capsys.readouterr().out, "the retry took its place"
-    with pytest.raises(InputError, match="All samples in .* are marked as invalidated"):
+    with pytest.raises(InputError, match=r"All samples in .* are marked as invalidated"):
         se.measure_log(log_of(tmp_path, "none", [None, None]))
 
 
