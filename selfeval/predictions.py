@@ -171,13 +171,7 @@ def _files(source) -> dict[Path, Mapping]:
             raise InputError(
                 f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r:.80}."
             )
-        path = records.path_to_read(name).resolve()
-        found = [path]
-        if path.is_dir():  # also logs that `save` wrote
-            found = sorted(path.rglob("predictions_*.jsonl")) or sorted(path.rglob("*_recognition-*.*"))
-        if not found:
-            raise InputError(f"{path} holds no `predictions_*.jsonl`, which `02_collect_predictions` writes.")
-        files |= dict.fromkeys(found, given or {})
+        files |= dict.fromkeys(records.files_of("predictions", name), given or {})
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files

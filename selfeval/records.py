@@ -80,6 +80,24 @@ def _read_lines(path: Path) -> pd.DataFrame:
 _TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
 TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {".parquet": pd.read_parquet, ".txt": _read_lines}
 TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
+HELD_IN = {  # kind of records: how their files are called in a folder; of several patterns the first that fits counts
+    "texts": ("texts.jsonl",),
+    "predictions": ("predictions_*.jsonl", "*_recognition-*.*"),  # the latter are logs that `save` wrote
+    "likelihoods": ("likelihoods.jsonl",),
+    "conversations": ("conversations.jsonl", "*.json"),  # the latter are outputs of `selfeval roleplay`, `compare`
+    "verdicts": ("verdicts.jsonl", "*.json"),
+    "identity": ("identity.jsonl",),
+    "existence": ("existence.jsonl",),
+}
+WRITERS = {  # kind of records: what writes such files
+    "texts": "`generate_texts` with `corpus`, and notebook 01,",
+    "predictions": "`collect_predictions` with `out`, and `02_collect_predictions`,",
+    "likelihoods": "`likelihoods` with `out`, and notebook 10,",
+    "conversations": "`converse` and `judge` with `out`, and notebooks 05 and 06,",
+    "verdicts": "`judge` with `out`, and notebook 06,",
+    "identity": "`save` of a result on identity, and notebook 04,",
+    "existence": "`save` of a result on existence, and notebook 07,",
+}
 HEADINGS = {  # field: what others call it
     "author": ("writer", "llm", "model_name"), "model": (), "prompt": ("question", "instruction", "topic"),
     "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
@@ -94,7 +112,7 @@ def data_path(path: str | Path) -> Path:
 def corpus_file(corpus: str) -> Path:
     """Return the file of a corpus to write: a name below `data/corpora/`, or a path to a folder or file."""
     path = _below(DATA / "corpora", corpus)
-    return path if path.suffix in (".jsonl", ".json", ".csv") else path / "texts.jsonl"
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / HELD_IN["texts"][0]
 
 
 def path_to_read(path: str | Path) -> Path:
@@ -105,7 +123,34 @@ def path_to_read(path: str | Path) -> Path:
 def corpus_to_read(corpus: str | Path) -> Path:
     """Return the file of a corpus to read: a path as for `path_to_read`, else a name below `data/corpora/`."""
     places = [Path.cwd() / _below(Path(), corpus), data_path(corpus), shipped(_below(Path("corpora"), corpus))]
-    return _first(corpus, *(place / "texts.jsonl" if place.is_dir() else place for place in places))
+    return _first(corpus, *map(_text_file, places))
+
+
+def _text_file(place: Path) -> Path:
+    """Return the file of texts in a folder, or the only one below it; several below it are several corpora."""
+    if not place.is_dir():
+        return place
+    [name] = HELD_IN["texts"]
+    below = sorted(place.rglob(name))
+    if (place / name).exists() or not below:
+        return place / name
+    if len(below) > 1:
+        named = ", ".join(str(file.parent.relative_to(place)) for file in below)
+        raise InputError(f"{place} holds {len(below)} corpora ({named}); name one of these folders.")
+    return below[0]
+
+
+def files_of(kind: str, name: str | Path) -> list[Path]:
+    """Return the files that hold records of a kind (`HELD_IN`): the file that is named, or those below a folder."""
+    path = path_to_read(name).resolve()
+    if not path.is_dir():
+        return [path]
+    for pattern in HELD_IN[kind]:
+        if found := sorted(path.rglob(pattern)):
+            return found
+    there = sorted(file.name for file in path.rglob("*") if file.is_file())
+    listed = ", ".join(there[:6]) + ", ..." * (len(there) > 6) or "nothing"
+    raise InputError(f"{path} holds no `{HELD_IN[kind][0]}`, which {WRITERS[kind]} writes; it holds {listed}.")
 
 
 def _first(name: str | Path, *places: Path) -> Path:
@@ -326,6 +371,23 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
         if empty.empty:
             return frame
     return frame.drop(index=empty.index)
+
+
+def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
+    """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
+    if isinstance(source, pd.DataFrame) or not len(source := [source] if is_file(source) else [*source]):
+        return rows_of(source)
+    if not are_files(source):
+        return rows_of(source)
+    files = dict.fromkeys(file for name in source for file in files_of(kind, name))
+    tell_several(source, files)
+    return [row for file in files for row in rows_of(file)]
+
+
+def tell_several(named: Sequence[str | Path], files: Iterable[Path]) -> None:
+    """Say which files are read together where a folder that was named holds several."""
+    if len(found := [*files]) > len(named):
+        print(f"Read together: {', '.join(map(str, found))}.")
 
 
 def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:

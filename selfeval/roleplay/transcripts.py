@@ -11,7 +11,7 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.figures.tables import Card, Estimates, Records, display
-from selfeval.records import Rows, are_files, data_path, is_file, path_to_read, rows_of
+from selfeval.records import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -127,7 +127,7 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    return _distinct(_conversation(where, row) for where, row in _records(paths))
+    return _distinct(_conversation(where, row) for where, row in _records("conversations", paths))
 
 
 def _from_messages(row: dict, field: str) -> dict:
@@ -188,7 +188,7 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
     are given twice count once. Raises `InputError` naming file and row for what is not of this form.
     """
     statements, conversations = [], []
-    for where, row in _records(paths):
+    for where, row in _records("verdicts", paths):
         if "juror" in row:
             statements.append(_statement(where, row))
         else:
@@ -211,8 +211,8 @@ def read_judgements(
     statements, found = read_verdicts(verdicts)
     if not statements:
         raise InputError("There are no verdicts to analyse: give what `judge` returned, or its file verdicts.jsonl.")
-    files = _as_list(verdicts) if are_files(verdicts) else []
-    beside = [path_to_read(file).with_name("conversations.jsonl") for file in files]
+    files = _files("verdicts", verdicts) if are_files(verdicts) else []
+    beside = dict.fromkeys(file.with_name("conversations.jsonl") for file in files)
     whole = read_conversations(controls)
     more = read_conversations([file for file in beside if file.is_file()]) + read_conversations(conversations) + whole
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
@@ -226,15 +226,12 @@ def read_judgements(
     return [texts[name].first(max_turns) for name in judged if name in texts], kept
 
 
-def check_not_read(out: str | Path, *sources: Rows) -> None:
+def check_not_read(out: str | Path, conversations: Rows, controls: Rows, verdicts: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
-    files = [file for source in sources if are_files(source) for file in _as_list(source)]
-    if out and data_path(out).resolve() in [path_to_read(file).resolve().parent for file in files]:
+    sources = [("conversations", conversations), ("conversations", controls), ("verdicts", verdicts)]
+    files = [file for kind, source in sources if are_files(source) for file in _files(kind, source)]
+    if out and data_path(out).resolve() in [file.parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
-
-
-def _as_list(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [files] if is_file(files) else list(files)
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -242,7 +239,13 @@ def _need(met: object, where: str, sentence: str) -> None:
         raise InputError(f"{where}: {sentence}.")
 
 
-def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
+def _files(kind: str, paths: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files that are named, or that are below folders that are named, each once."""
+    named = [paths] if is_file(paths) else paths
+    return [*dict.fromkeys(file for path in named for file in files_of(kind, path))]
+
+
+def _records(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of the files stands, and the record; an output file that has no id is named by its file.
 
     A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows are records, too.
@@ -254,7 +257,9 @@ def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
             named = {"conversation_id": row.get("id", f"conversation {number}")}
             yield f"record {number}", named | row if _messages_in(row) else row
         return
-    for path in dict.fromkeys(path_to_read(path).resolve() for path in _as_list(paths)):
+    files = _files(kind, paths)
+    tell_several([paths] if is_file(paths) else paths, files)
+    for path in files:
         rows = rows_of(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
