@@ -228,6 +228,16 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.parametrize("size", [3, 5])
+def test_equal_means_of_several_jurors_are_ties_whoever_gave_which_score(size):
+    scores = [0.1, 0.2, 0.3, 0.7, 0.9][:size]
+    forward = {str(k): [score] for k, score in enumerate(scores)}
+    backward = {str(k): [score] for k, score in enumerate(reversed(scores))}
+    shifted = {str(k): [score] for k, score in enumerate(scores[1:] + scores[:1])}
+    for people, models in ((forward, backward), (backward, shifted), (shifted, forward)):
+        assert found(jury_table(both_sources(people, models)), "auc")["estimate"] == 0.5
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_records_give_notes_and_no_exception(name):

@@ -5,7 +5,9 @@ import re
 import pytest
 from sweep_files import make_notebook, reply, write
 
+import selfeval as se
 from selfeval import DATA, sweep
+from selfeval.asking.dryrun import dollars
 
 MODELS = """
 models:
@@ -57,11 +59,32 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert files(folder) == before, "nothing is written, not even a store"
     assert re.search(r"openai:a +0 +9( +\d+){4} +0\.\d+ +0\.\d+\n", said)
     assert re.search(r"openai:b +0 +9.+ \? +\?\n", said) and said.count("to do ") == 3
+    assert re.search(r"^price unknown for 9 calls \(openai:b\); for the other 9: 0\.\d+ USD for replies of", said, re.M)
 
     assert sweep.run_file(path, 2, folder / "out", "forked") == 1, "the analysis divides by zero"
     assert len(server.ledger) == 18
+    bought = capsys.readouterr().out
+    assert re.search(r"^18 calls \([\d,]+ tokens\), price unknown for 9 calls, 0\.\d+ USD for the other 9; ", bought, re.M)
     status, said, figures = dry(path, capsys)
     assert (status, figures) == (0, (0, 0)) and len(re.findall("^done  ", said, re.M)) == 2
+
+
+def test_a_verb_says_for_how_many_calls_nobody_knows_the_price(server, registry, own_store, capsys):
+    registry(MODELS)
+    server(reply=reply)
+    counted = se.generate_texts(["openai:a", "openai:b"], 2, dry_run=True)
+    assert counted["usd_low"].isna().tolist() == [False, True]
+    assert "price unknown for 2 calls (openai:b); for the other 2: 0." in capsys.readouterr().out
+    se.generate_texts("openai:b", 2)
+    said = capsys.readouterr().out
+    assert "2 model calls (" in said and "price unknown for 2 calls)" in said and "$" not in said
+    se.generate_texts("openai:a", 1, dry_run=True)
+    assert "unknown" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("amount", "shown"), [(0.0, "0.0000"), (0.00001, "0.0001"), (0.1426, "0.1426"), (7.1, "7.1000")])
+def test_what_costs_anything_is_not_shown_as_nothing(amount, shown):
+    assert dollars(amount) == shown
 
 
 def test_what_a_notebook_writes_lies_in_the_shadow_alone(tmp_path, capsys, server):

@@ -55,9 +55,10 @@ class Tally:
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
         if self.calls:
-            money = f"${self.cost:.4f}"
+            money = f"${dryrun.dollars(self.cost)}"
             if self.unpriced:
-                money = f"{money} or more" if self.cost else "?"
+                priced, unknown = self.calls - self.unpriced, f"price unknown for {self.unpriced} calls"
+                money = f"{unknown}, {money} for the other {priced}" if priced > 0 else unknown
             parts[0] += f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
         if self.again:
             parts.append(f"{self.again} of them asked again")
@@ -328,7 +329,10 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
         async with Client(concurrency, **how) as client:
             found = await work(client)
         if folder:
-            return dryrun.prices(folder)
+            counted = dryrun.prices(folder)
+            if counted["usd_low"].isna().any():  # a sum over the frame would leave these out
+                print(dryrun.price_sentence(counted))
+            return counted
     if client.tally != Tally():
         print(client.tally)
     for model, names in client.served.items():

@@ -6,6 +6,7 @@ that what follows from it is counted too.
 """
 
 import json
+import math
 import os
 import random
 import re
@@ -103,11 +104,33 @@ def print_calls(counted) -> int:
     if len(counted):
         if "in_batches" in counted:
             print(f"{counted['in_batches'].sum()} of them go out in batches, at half the price")
-        low, high = (counted[f"usd_{end}"].astype(float).sum() for end in ("low", "high"))
-        counted = counted.rename(columns=lambda name: name.replace("_tokens", ""))
-        print(counted.to_string(index=False, na_rep="?", float_format="{:.4f}".format))
-        print(f"{low:.4f} USD for replies of typical length, {high:.4f} USD for the longest that limits allow")
+        table = counted.rename(columns=lambda name: name.replace("_tokens", ""))
+        print(table.to_string(index=False, na_rep="?", float_format=dollars))
+        print(price_sentence(counted))
     return to_buy
+
+
+def price_sentence(counted) -> str:
+    """Return what the counted calls cost, or for how many of them, and of which models, nobody knows.
+
+    A sum of known prices never stands for calls without one: it would be too small.
+    """
+    unpriced = counted[counted["usd_low"].isna()]
+    priced = counted.drop(unpriced.index)
+    low, high = (dollars(priced[f"usd_{end}"].astype(float).sum()) for end in ("low", "high"))
+    known = f"{low} USD for replies of typical length, {high} USD for the longest that limits allow"
+    if unpriced.empty:
+        return known
+    unknown = f"price unknown for {unpriced['to_buy'].sum():,} calls ({', '.join(unpriced['model'])})"
+    others = priced["to_buy"].sum()
+    if not others:
+        return unknown
+    return f"{unknown}; for the other {others:,}: {known}"
+
+
+def dollars(amount: float) -> str:
+    """Return dollars with four decimals, rounded up: what costs anything is not shown as nothing."""
+    return f"{math.ceil(round(amount * 10_000, 6)) / 10_000:.4f}"
 
 
 def reply(request: Request, messages: list[dict], parameters: dict, in_batch: bool = False) -> Response:

@@ -71,8 +71,11 @@ class Votes:
 
     @property
     def verdict(self) -> np.ndarray:
-        """The jury's score per unit: the mean of its last round; NaN without any score."""
-        return mean_over(self.last, 1)
+        """The jury's score per unit: the mean of its last round; NaN without any score.
+
+        Equal means are equal to the last digit, whoever of the jury gave which score: a tie counts as half in an AUC.
+        """
+        return np.round(mean_over(self.last, 1), 12)
 
     def by_juror(self) -> pd.DataFrame:
         """Return the mean last score of each model on the jury, (models, units)."""

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from selfeval import models
-from selfeval.asking.dryrun import inside, mirror, prices, print_calls
+from selfeval.asking.dryrun import dollars, inside, mirror, prices, print_calls
 from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
 from selfeval.keys import plain
@@ -187,7 +187,10 @@ def summary(sweep: Sweep) -> int:
     total, found = Counter(), {run.status for run in sweep.runs}
     for run in (run for run in sweep.runs if run.status in ("ok", "failed")):
         total.update(run.manifest.get("counts", {}))
-    money = f"{total['cost']:.4f} USD{' or more' if total['unpriced'] else ''}"
+    money = f"{dollars(total['cost'])} USD"
+    if unpriced := total["unpriced"]:
+        priced, unknown = total["calls"] - unpriced, f"price unknown for {unpriced:,} calls"
+        money = f"{unknown}, {money} for the other {priced:,}" if priced > 0 else unknown
     replies = f"{total['simulated']} simulated, {total['stored']} from the store"
     print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}")
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
