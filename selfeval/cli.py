@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval.errors import SelfevalError
+from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
 from selfeval.models import Provider, get, get_all, providers
 from selfeval.models import models as registered
@@ -45,6 +45,14 @@ class _OneSentence(click.Group):
             return super().invoke(context)
         except click.NoSuchOption as error:
             there = [each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")]
+            word = error.option_name.lstrip("-").replace("-", "_")
+            known = {each.name: each.opts[0] for each in error.ctx.command.params}
+            if ours := [known[name] for name in same_as(word, known)]:
+                error.message += f" Did you mean {ours[0]}?"
+                error.possibilities = None
+            elif word in ELSEWHERE:
+                error.message += f" {ELSEWHERE[word]}."
+                error.possibilities = None
             error.message += f" {error.ctx.command_path} has {', '.join(there)}."
             raise
         except (SelfevalError, OSError) as error:
@@ -252,10 +260,14 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         sys.exit(status)
     status = run_file(file, **how)
     if status in (0, 3):
-        analysis = load(file, out, variables).runs[-1].folder
+        runs = load(file, out, variables).runs
+        analysis = runs[-1].folder
         [result] = face.read_results(analysis)
         shown = face.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
+        if why := face.why_without_value(result):
+            kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
+            click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")
         click.echo(f"report: {build([out], out / 'report', title)}")

@@ -68,15 +68,45 @@ class ReplayMiss(SelfevalError):
 SAME = (  # what people, other programs and earlier versions call a parameter or a verb, and what it is called here
     {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
     {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
+    {"scoring", "scorer", "scorers", "grader", "metric", "score_fn"},
+    {"words", "max_tokens", "max_completion_tokens", "max_new_tokens", "max_length", "length"},
+    {"samples", "n", "n_samples", "num_samples", "num_texts"},
+    {"repeats", "n", "n_samples", "num_samples", "samples", "epochs", "n_repeats", "trials"},
+    {"concurrency", "max_workers", "workers", "n_jobs", "num_workers", "max_connections", "parallel"},
+    {"out", "output", "output_dir", "out_dir", "save_to", "folder"},
+    {"limit", "max_samples", "n_prompts", "num_prompts", "max_prompts"},
+    {"max_cost", "budget", "max_dollars", "max_usd"},
 )
+SYSTEM = "A system prompt is part of a model: add an entry with `system` to a registry of yours (docs/models.md)"
+SCORER = (
+    "Replies are read by rules of this package; to score them your own way, put your `score` or answers beside the "
+    "records and measure these (docs/own-data.md); on identity, `scoring` chooses among four ways"
+)
+ELSEWHERE = {  # what is done elsewhere here, and where
+    **dict.fromkeys(("system", "system_prompt", "system_message", "instructions"), SYSTEM),
+    **dict.fromkeys(("scorer", "scoring", "scorers", "grader", "metric", "score_fn"), SCORER),
+}
+
+
+def same_as(word, known: Iterable[str]) -> list[str]:
+    """Return those of the known words that are another name of the same."""
+    groups = [group for group in SAME if str(word) in group]
+    return [one for one in known if one != word and any(one in group for group in groups)]
 
 
 def did_you_mean(word, known: Iterable[str]) -> str:
     """Return `; did you mean ...?` where a known word is near, or another name of the same, else nothing."""
     known = [*known]
-    same = [one for one in known if one != word and any({str(word), one} <= group for group in SAME)]
-    near = same or difflib.get_close_matches(str(word), known, 1, 0.5)
+    near = same_as(word, known) or difflib.get_close_matches(str(word), known, 1, 0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def meant_by(word, known: Iterable[str]) -> str:
+    """Return what a guessed keyword or option is called here, or where that is done; else nothing."""
+    known = [*known]
+    if word in ELSEWHERE and not same_as(word, known):
+        return f". {ELSEWHERE[word]}."
+    return did_you_mean(word, known)
 
 
 def is_count(value) -> bool:
@@ -124,7 +154,7 @@ def check_injected(cells: Sequence[str]) -> None:
         known = _assigned(before) if cell.startswith("# Parameters\n") else []
         for name in _assigned(cell) if known else ():
             if name not in known:
-                meant = did_you_mean(name, known) or f"; it has {', '.join(known)}."
+                meant = meant_by(name, known) or f"; it has {', '.join(known)}."
                 raise InputError(f"The notebook has no parameter {name!r}{meant}")
 
 

@@ -40,6 +40,7 @@ Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
 ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
 BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
+READ_BY = {"recognition": "discrimination", "identity": "claim_discrimination", "jury": "auc"}  # kind: its number
 NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
@@ -761,6 +762,25 @@ def main_table(result: Estimates) -> pd.DataFrame:
     if "conclusion" in shown:
         shown = shown.assign(conclusion=shown.pop("conclusion"))
     return shown
+
+
+def why_without_value(result: Estimates) -> str:
+    """Return why a result has no value of the number that its kind is read by, in one sentence; "" where it has one."""
+    name = READ_BY.get(result.kind, "")
+    main = result[(result["statistic"] == name) & ~result["task"].isin(BASELINES)]
+    if main.empty or main["estimate"].notna().any():
+        return ""
+    rates = result.loc[result["statistic"] == "no_answer_rate", "estimate"]
+    is_silent = main["note"].str.contains("no_answer").all() or (len(rates) and (rates == 1).all())
+    if is_silent:
+        why = "no reply holds an answer that can be read"
+    elif main["note"].str.contains("wrote_nothing").all():
+        why = "it compares a model's own texts with others', and no model that was asked wrote any of these"
+    elif main["note"].str.contains("one_source").all():
+        why = "it compares people with the model, and only one of the two has scores"
+    else:
+        why = "too few replies hold an answer that can be read"
+    return f"There is no {name} here: {why}."
 
 
 def verdict(result: Estimates) -> str:

@@ -56,6 +56,18 @@ def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence,
     assert {each.name for each in tmp_path.iterdir()} <= {"broken", "store"}
 
 
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    ("recognise --models sim/good --num-prompts 4", "Did you mean --limit?"),
+    ("identity --models sim/good --n-samples 4", "Did you mean --repeats?"),
+    ("identity --models sim/good --scorer x", "Did you mean --scoring?"),
+    ("jury --models sim/good --system-prompt x", "add an entry with `system` to a registry of yours"),
+    ("recognise --models sim/good --scorer x", "(docs/own-data.md)"),
+])  # fmt: skip
+def test_an_option_that_other_programs_have_is_answered_with_ours(arguments, sentence):
+    result = selfeval(*arguments.split())
+    assert result.exit_code == 2 and sentence in " ".join(result.output.split()), result.output
+
+
 def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distributions", list)
     monkeypatch.setattr(local, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start

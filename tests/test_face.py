@@ -240,3 +240,17 @@ def test_help_explains_every_keyword(verb):
     names = {*inspect.signature(verb).parameters}
     for name in names - {"asking"} | ({*Asking.__annotations__} if "asking" in names else set()):
         assert re.search(rf"\b{name}\b", verb.__doc__), f"{verb.__name__} says nothing of {name}"
+
+
+@pytest.mark.parametrize(("verb", "guessed", "sentence"), [
+    (se.generate_texts, "max_tokens", "did you mean 'words'?"), (se.generate_texts, "n", "did you mean 'samples'?"),
+    (se.generate_texts, "num_samples", "did you mean 'samples'?"),
+    (se.ask_identity, "scorer", "did you mean 'scoring'?"),
+    (se.ask_identity, "num_samples", "did you mean 'repeats'?"),
+    (se.generate_texts, "system_prompt", "add an entry with `system` to a registry of yours (docs/models.md)."),
+    (se.judge, "system", "add an entry with `system` to a registry of yours (docs/models.md)."),
+    (se.collect_predictions, "scoring", "put your `score` or answers beside the records"),
+])  # fmt: skip
+def test_a_keyword_that_other_programs_have_is_answered_with_ours(verb, guessed, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        verb("sim/good", **{guessed: 3})

@@ -160,7 +160,7 @@ def test_a_ceiling_waits_for_what_another_process_has_in_flight(store, server, r
 def test_a_ceiling_that_cannot_be_kept_stops_after_one_call(store, server, monkeypatch):
     fake = server()
     monkeypatch.setenv("SELFEVAL_MAX_COST", "5")
-    with pytest.raises(BudgetError, match="`openai` does not say what a reply of 'openai:m' costs; add its `price`"):
+    with pytest.raises(BudgetError, match="`openai` does not say what a reply of 'openai:m' costs; add its price"):
         ask(store, questions(get("openai:m"), 5))
     assert len(fake.ledger) == len(list(store.rows())) == 1
 

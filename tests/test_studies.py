@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ import selfeval as se
 from selfeval import DATA, ROOT, sweep
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import get
+from selfeval.sweep.execute import named
 
 SWEEPS = ROOT / "notebooks" / "sweeps"
 
@@ -102,6 +104,36 @@ def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sent
     result = selfeval(*(re.sub(r"\{\w+\}", lambda part: str(named[part[0]]), str(each)) for each in arguments))
     assert result.exit_code in (1, 2) and sentence in " ".join(result.output.split()), result.output
     assert "Traceback" not in result.output and {each.name for each in tmp_path.iterdir()} <= {"my.csv", "broken.csv"}
+
+
+RECOGNISE = ["recognise", "{texts}", "--models"]
+JURY = ["jury", "--people", "1", "--models", "openai:gpt-4-turbo", "--jurors"]
+
+
+@pytest.mark.parametrize(("arguments", "said", "why", "kept"), [
+    ([*RECOGNISE, "openai:x", "--allow-strangers"], "YES", "no model that was asked wrote any", "answers/"),
+    ([*RECOGNISE, "openai:x", "--authors", "Anna=openai:x"], "", "no reply holds an answer", "answers/"),
+    (["identity", "--models", "gpt-4-turbo", "--limit", "1"], "", "no reply holds an answer", "04_identity/"),
+    ([*JURY, "openai:x,openai:y,openai:z"], "xyzzy {", "no reply holds an answer", "06_jury/"),
+    ([*JURY, "openai:x"], "", "no reply holds an answer", "06_jury/"),
+])  # fmt: skip
+def test_a_study_without_its_number_says_why_and_where_the_answers_are(
+    arguments, said, why, kept, server, texts, own_store, tmp_path
+):
+    fake = server(reply=said)
+    done = selfeval(*(str(texts) if each == "{texts}" else each for each in arguments), "-y", "--out", tmp_path / "out")
+    assert done.exit_code in (0, 3) and fake.ledger, done.output
+    [sentence] = re.findall("^There is no .+", done.stdout, re.M)
+    folder = sentence.partition("The answers are kept in ")[2]
+    assert why in sentence and f"/out/{kept}" in folder
+    assert any(file.stat().st_size for file in Path(folder).glob("*.jsonl"))
+
+
+def test_outputs_outside_of_where_one_stands_are_named_whole_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert named(tmp_path / "mine") == "mine"
+    assert named(tmp_path.parent / "mine") == str(tmp_path.parent / "mine")
+    assert re.search(rf"^{DATA}/runs/x \(results go below {DATA}, .+--out", named(DATA / "runs" / "x"))
 
 
 # sweeps over lists ----------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def folder(tmp_path):
         ("zip: {limit: [1], name: [a, b]}", "the lists of `zip` differ in length"),
         ("grid: {limit: [1]}, zip: {name: [a]}", "there is `grid` or `zip`"),
         ("grid: {limit: [1]}, parameters: {limit: 2}", "'limit' is both fixed and varying"),
-        ("grid: {limit: [1, 2]}, parameters: {out: x}", "write to one `out`, 'x'"),
+        ("grid: {limit: [1, 2]}, parameters: {out: x}", "write to one 'out', 'x'"),
         ("after: [frist]", "`after` names 'frist'"),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_stage_that_breaks_a_rule_is_named(folder, stage, message):
         ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
         (
             "name: a\nstages: [{notebook: 01_generate_texts, parameters: {corpus: mine}, grid: {seed: [0, 1]}}]",
-            "write to one `corpus`, 'mine'",
+            "write to one 'corpus', 'mine'",
         ),
         ("name: a\nstages: [{notebook: 01_generate_texts, parameters: {limit: 3}}]", "give `corpus`"),
     ],

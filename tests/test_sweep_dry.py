@@ -63,8 +63,8 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
 
     assert sweep.run_file(path, 2, folder / "out", "forked") == 1, "the analysis divides by zero"
     assert len(server.ledger) == 18
-    bought = capsys.readouterr().out
-    assert re.search(r"^18 calls \([\d,]+ tokens\), price unknown for 9 calls, 0\.\d+ USD for the other 9; ", bought, re.M)
+    money = r"^18 calls \([\d,]+ tokens\), price unknown for 9 calls, 0\.\d+ USD for the other 9; "
+    assert re.search(money, capsys.readouterr().out, re.M)
     status, said, figures = dry(path, capsys)
     assert (status, figures) == (0, (0, 0)) and len(re.findall("^done  ", said, re.M)) == 2
 
@@ -82,7 +82,7 @@ def test_a_verb_says_for_how_many_calls_nobody_knows_the_price(server, registry,
     assert "unknown" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("amount", "shown"), [(0.0, "0.0000"), (0.00001, "0.0001"), (0.1426, "0.1426"), (7.1, "7.1000")])
+@pytest.mark.parametrize(("amount", "shown"), [(0, "0.0000"), (1e-5, "0.0001"), (0.1426, "0.1426"), (7.1, "7.1000")])
 def test_what_costs_anything_is_not_shown_as_nothing(amount, shown):
     assert dollars(amount) == shown
 

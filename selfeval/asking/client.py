@@ -21,7 +21,7 @@ from selfeval.asking.batches import Batches
 from selfeval.asking.endpoint import Again, Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
-from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, did_you_mean
+from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
@@ -310,7 +310,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         for name in keywords:
             if name not in known:
-                meant = did_you_mean(name, known) or f"; it takes {', '.join(known)}."
+                meant = meant_by(name, known) or f"; it takes {', '.join(known)}."
                 raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
         return function(*args, **keywords)
 

@@ -91,7 +91,8 @@ def prices(counts: Path):
     found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
     usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
     found = found if found["in_batches"].any() else found.drop(columns="in_batches")
-    return found.assign(usd_low=[low for low, _ in usd], usd_high=[high for _, high in usd])
+    low, high = (pd.Series([ends[k] for ends in usd], dtype=float) for k in (0, 1))  # null also where all are
+    return found.assign(usd_low=low, usd_high=high)
 
 
 def print_calls(counted) -> int:

@@ -58,8 +58,8 @@ def require(model: Model, batch: bool = False) -> None:
     """
     provider = model.provider
     if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
-        has = f"the provider `{provider.name}` of {model.id!r} has no `batch` in data/models.yaml"
-        raise InputError(f"`batch` cannot be used, since {has}; leave out `batch`, or this model.")
+        has = f"the provider `{provider.name}` of {model.id!r} has no field 'batch' in data/models.yaml"
+        raise InputError(f"`batch` cannot be used, since {has}; ask without batches, or without this model.")
     if is_computed(model) or model.call or dryrun.folder():  # a dry run asks nobody
         return
     served = f"The model {model.id!r} is served by `{provider.name}`"

@@ -143,7 +143,7 @@ class Ceiling:
         if self._unknown:
             raise BudgetError(
                 f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs; add its `price` to data/models.yaml, or leave out `max_cost`."
+                f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or set no ceiling."
             )
         raise BudgetError(
             f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "

@@ -196,8 +196,17 @@ def summary(sweep: Sweep) -> int:
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
         print("run the same command again to resume: what is done stays, and stored replies are free")
-    print(f"outputs: {os.path.relpath(sweep.folder)}")
+    print(f"outputs: {named(sweep.folder)}")
     return 1 if found & {"failed", "not started"} else 3 if unanswered else 0
+
+
+def named(folder: Path) -> str:
+    """Return a folder of outputs as it is seen from here; elsewhere its whole path, and why it is there."""
+    if folder.is_relative_to(Path.cwd()):
+        return os.path.relpath(folder)
+    if folder.is_relative_to(DATA):
+        return f"{folder} (results go below {DATA}, wherever a command runs; --out names another folder)"
+    return str(folder)
 
 
 # a dry run: what would be executed, and what its calls would take -----------------------------------------------------

@@ -41,7 +41,7 @@ from typing import Annotated
 import yaml
 from annotated_types import MinLen
 
-from selfeval.errors import InputError, did_you_mean
+from selfeval.errors import InputError, did_you_mean, meant_by
 from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
 from selfeval.models import STRANGERS, decode
 from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json, write_whole
@@ -348,8 +348,8 @@ def _check_places(runs: list[Run]) -> None:
         name = TARGETS.get(run.notebook.stem, "out")
         place = str(run.parameters.get(name, run.folder))
         if (other := found.setdefault((run.notebook, place), run)) is not run:
-            remedy = "put models into one list, or give each run a place of its own (leave `out` out)"
-            raise InputError(f"{other.name} and {run.name} write to one `{name}`, {place!r}: {remedy}")
+            remedy = "put models into one list, or take the parameter out of the file: each run has its own folder"
+            raise InputError(f"{other.name} and {run.name} write to one {name!r}, {place!r}: {remedy}")
 
 
 def _find_notebook(given: str, base: Path) -> Path:
@@ -374,7 +374,7 @@ def check_parameter(name, value, declared: dict) -> None:
     if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
         raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
     if name not in declared:
-        raise InputError(f"the notebook has no parameter {name!r}{did_you_mean(str(name), declared)}")
+        raise InputError(f"the notebook has no parameter {name!r}{meant_by(str(name), declared)}")
 
 
 def slug(varying: dict, key: str) -> str:
