@@ -375,7 +375,7 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
     """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
-    if isinstance(source, pd.DataFrame) or not len(source := [source] if is_file(source) else [*source]):
+    if source is None or isinstance(source, pd.DataFrame) or not len(source := [source] if is_file(source) else [*source]):
         return rows_of(source)
     if not are_files(source):
         return rows_of(source)

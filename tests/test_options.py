@@ -264,7 +264,7 @@ def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
     with pytest.raises(BudgetError):
         call(max_cost=0)
     assert not server.ledger
-    with pytest.raises(InputError, match="has no `batch`"):
+    with pytest.raises(InputError, match="has no field 'batch'"):
         call(batch=True)
     assert "to_buy" in call(dry_run=True) and not server.ledger
     if verb != "likelihoods":  # whose replies are figures, and never empty
