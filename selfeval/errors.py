@@ -74,7 +74,7 @@ SAME = (  # what people, other programs and earlier versions call a parameter or
     {"repeats", "n", "n_samples", "num_samples", "samples", "epochs", "n_repeats", "trials"},
     {"concurrency", "max_workers", "workers", "n_jobs", "num_workers", "max_connections", "parallel"},
     {"out", "output", "output_dir", "out_dir", "save_to", "folder"},
-    {"limit", "max_samples", "n_prompts", "num_prompts", "max_prompts"},
+    {"limit", "max_samples", "num_prompts", "max_prompts"},
     {"max_cost", "budget", "max_dollars", "max_usd"},
 )
 SYSTEM = "A system prompt is part of a model: add an entry with `system` to a registry of yours (docs/models.md)"

@@ -375,9 +375,10 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
     """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
-    if source is None or isinstance(source, pd.DataFrame) or not len(source := [source] if is_file(source) else [*source]):
+    if source is None or isinstance(source, pd.DataFrame):
         return rows_of(source)
-    if not are_files(source):
+    source = [source] if is_file(source) else [*source]
+    if not source or not are_files(source):
         return rows_of(source)
     files = dict.fromkeys(file for name in source for file in files_of(kind, name))
     tell_several(source, files)
