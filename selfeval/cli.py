@@ -301,12 +301,16 @@ def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
     """
     from selfeval import face
+    from selfeval.sweep.execute import named
 
     result = face.measure_log(logs)
     for shown in (result, face.compare(result)):
         click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
-    folder = face.save(result, out.absolute() if out else _named("measure", logs[0].name, [*map(str, logs)], None)[1])
-    click.echo("\n".join(f"figure: {figure}" for figure in sorted(folder.glob("*.png"))))
+    _, place = _named("measure", logs[0].name, [*map(str, logs)], out)
+    folder = face.save(result, place)
+    for figure in sorted(folder.glob("*.png")):
+        click.echo(f"figure: {figure}")
+    click.echo(f"outputs: {named(folder)}")
 
 
 # the store ------------------------------------------------------------------------------------------------------------

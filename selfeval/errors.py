@@ -69,9 +69,11 @@ SAME = (  # what people, other programs and earlier versions call a parameter or
     {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
     {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
     {"scoring", "scorer", "scorers", "grader", "metric", "score_fn"},
-    {"words", "max_tokens", "max_completion_tokens", "max_new_tokens", "max_length", "length"},
+    {"words", "tokens", "max_tokens", "max_completion_tokens", "max_new_tokens", "max_length", "length"},
     {"samples", "n", "n_samples", "num_samples", "num_texts"},
-    {"repeats", "n", "n_samples", "num_samples", "samples", "epochs", "n_repeats", "trials"},
+    {"repeats", "iterations", "n", "n_samples", "num_samples", "samples", "epochs", "n_repeats", "trials"},
+    {"n_resamples", "n_boot", "n_bootstrap", "num_bootstrap", "bootstraps"},
+    {"level", "confidence", "confidence_level", "ci"},
     {"concurrency", "max_workers", "workers", "n_jobs", "num_workers", "max_connections", "parallel"},
     {"out", "output", "output_dir", "out_dir", "save_to", "folder"},
     {"limit", "max_samples", "num_prompts", "max_prompts"},
@@ -82,9 +84,22 @@ SCORER = (
     "Replies are read by rules of this package; to score them your own way, put your `score` or answers beside the "
     "records and measure these (docs/own-data.md); on identity, `scoring` chooses among four ways"
 )
+LENGTH = "How long an answer may be is `answer_tokens` of a provider in a registry of yours (docs/models.md)"
+KEY = "A key is no parameter: it comes from the environment or from a file `.env` (docs/models.md)"
+ADDRESS = "An address is `base_url` of a provider in a registry of yours (docs/models.md)"
+PATIENCE = (
+    "Failed calls are repeated for `deadline` seconds, a field of a provider in a registry of yours (docs/models.md)"
+)
+STORED = "Every reply is stored, and none is bought twice (docs/store.md)"
 ELSEWHERE = {  # what is done elsewhere here, and where
     **dict.fromkeys(("system", "system_prompt", "system_message", "instructions"), SYSTEM),
     **dict.fromkeys(("scorer", "scoring", "scorers", "grader", "metric", "score_fn"), SCORER),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_new_tokens", "max_length"), LENGTH),
+    **dict.fromkeys(("api_key", "api_keys"), KEY),
+    **dict.fromkeys(("base_url", "api_base", "endpoint", "url"), ADDRESS),
+    "provider": "Which provider is asked stands in a model's id, as in `openai:gpt-4.1` (docs/models.md)",
+    **dict.fromkeys(("timeout", "retries", "max_retries", "num_retries"), PATIENCE),
+    **dict.fromkeys(("cache", "use_cache", "cache_dir"), STORED),
 }
 
 

@@ -177,9 +177,10 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     """Return the ids of the models that wrote texts: by id, by a name that one model has, or as `said`."""
     found = dict.fromkeys(filter(None, (said or {}).values()))
     authors = {row["author"]: row["author_display"] for row in rows}
+    asked = {row["author"] for row in rows if _is_written_by_a_model(row)}
     for author, display in authors.items():
         called = [one.id for one in registry.models().values() if design.is_called(one, author, display)]
-        if author in registry.models() or author in registry.FUNCTIONS:
+        if author in registry.models() or author in registry.FUNCTIONS or author in asked:
             found[author] = None
         elif len(called) == 1 and {author, display}.isdisjoint(said or {}):
             found[called[0]] = None
@@ -189,6 +190,17 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
             f"`authors` who is who ({{{next(iter(authors))!r}: id}}). The ids are {', '.join(registry.models())}."
         )
     return [*found]
+
+
+def _is_written_by_a_model(row: Mapping) -> bool:
+    """Tell whether a text has the messages of the request for it, to a model that can be asked by its id now."""
+    if not isinstance(row.get("messages"), list):
+        return False
+    try:
+        registry.get(row["author"])
+    except InputError:  # such as a function of an earlier program
+        return False
+    return True
 
 
 @verb

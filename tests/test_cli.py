@@ -62,6 +62,8 @@ def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence,
     ("identity --models sim/good --scorer x", "Did you mean --scoring?"),
     ("jury --models sim/good --system-prompt x", "add an entry with `system` to a registry of yours"),
     ("recognise --models sim/good --scorer x", "(docs/own-data.md)"),
+    ("recognise --models sim/good --max-tokens 9", "is `answer_tokens` of a provider in a registry of yours"),
+    ("jury --models sim/good --api-key x", "it comes from the environment or from a file `.env`"),
 ])  # fmt: skip
 def test_an_option_that_other_programs_have_is_answered_with_ours(arguments, sentence):
     result = selfeval(*arguments.split())

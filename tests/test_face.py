@@ -14,6 +14,7 @@ import pandas as pd
 import papermill  # noqa: F401  which imports our engine for itself
 import pytest
 from conftest import KEY, wait_for
+from fake_server import default_reply
 
 import selfeval as se
 from selfeval import ROOT
@@ -250,7 +251,23 @@ def test_help_explains_every_keyword(verb):
     (se.generate_texts, "system_prompt", "add an entry with `system` to a registry of yours (docs/models.md)."),
     (se.judge, "system", "add an entry with `system` to a registry of yours (docs/models.md)."),
     (se.collect_predictions, "scoring", "put your `score` or answers beside the records"),
+    (se.collect_predictions, "max_tokens", "is `answer_tokens` of a provider in a registry of yours (docs/models.md)."),
+    (se.ask_existence, "num_samples", "did you mean 'iterations'?"),
+    (se.converse, "timeout", "`deadline` seconds"), (se.judge, "api_key", "from a file `.env`"),
+    (se.generate_texts, "base_url", "`base_url` of a provider in a registry of yours"),
+    (se.measure_recognition, "n_bootstrap", "did you mean 'n_resamples'?"),
 ])  # fmt: skip
 def test_a_keyword_that_other_programs_have_is_answered_with_ours(verb, guessed, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
         verb("sim/good", **{guessed: 3})
+
+
+def test_models_that_no_registry_lists_are_asked_about_the_texts_they_wrote(server, own_store):
+    fake = server(reply=lambda body: f"{body['model']} writes {default_reply(body)}.")
+    texts = se.generate_texts(["openai:new", "openai:newer"], 2)
+    asked = se.collect_predictions(texts, tasks="binary_self", dry_run=True)
+    assert [*zip(asked["model"], asked["to_buy"], strict=True)] == [("openai:new", 4), ("openai:newer", 4)]
+    rows = texts[["author", "prompt", "text"]]  # as a table made elsewhere, in which nothing says that they are models
+    with pytest.raises(InputError, match="None of the authors"):
+        se.collect_predictions(rows)
+    assert len(fake.ledger) == 4

@@ -168,6 +168,7 @@ def test_an_eval_file_is_read_and_one_in_zstandard_says_what_to_do(tmp_path):
 def test_the_command_prints_the_table_the_comparison_and_the_figure(tmp_path):
     said = CliRunner().invoke(main, ["measure", str(FILES[0].parent), "--out", str(tmp_path)])
     assert said.exit_code == 0 and "p_holm" in said.output and f"figure: {tmp_path}/inspect_log.png" in said.output
+    assert f"outputs: {tmp_path}\n" in said.output
     assert len(se.compare(*se.read_results(tmp_path))) == 2 and "nothing to draw" not in said.output
 
 

@@ -61,6 +61,12 @@ def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, re
 # ceilings -------------------------------------------------------------------------------------------------------------
 
 
+def test_a_call_that_costs_less_than_a_hundredth_of_a_cent_is_not_said_to_cost_nothing(store, server, registry):
+    registry(DEAR.format(server().url).replace("10_000", "0.001"))  # a call may cost a millionth of a dollar
+    with pytest.raises(BudgetError, match=r"may cost \$0.0001, and \$0.0000 of the ceiling of \$0 are spent"):
+        ask(store, questions(get("dear"), 1), max_cost=0)
+
+
 def test_a_ceiling_stops_cleanly_and_a_higher_one_goes_on(store, server, registry, monkeypatch):
     fake = server(cost=0.01, latency=0.05)
     asked = questions(mine(registry, fake), 40)

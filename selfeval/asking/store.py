@@ -146,7 +146,8 @@ class Ceiling:
                 f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or set no ceiling."
             )
         raise BudgetError(
-            f"The next call may cost ${amount:.4f}, and ${spent:.4f} of the ceiling of ${self.most:.6g} are "
+            f"The next call may cost ${dryrun.dollars(amount)}, and ${dryrun.dollars(spent)} of the ceiling of "
+            f"${self.most:.6g} are "
             "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
         )
 
