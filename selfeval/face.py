@@ -1,6 +1,7 @@
 """The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -177,7 +178,7 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     """Return the ids of the models that wrote texts: by id, by a name that one model has, or as `said`."""
     found = dict.fromkeys(filter(None, (said or {}).values()))
     authors = {row["author"]: row["author_display"] for row in rows}
-    asked = {row["author"] for row in rows if _is_written_by_a_model(row)}
+    asked = _asked_for_texts(rows)
     for author, display in authors.items():
         called = [one.id for one in registry.models().values() if design.is_called(one, author, display)]
         if author in registry.models() or author in registry.FUNCTIONS or author in asked:
@@ -192,15 +193,15 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     return [*found]
 
 
-def _is_written_by_a_model(row: Mapping) -> bool:
-    """Tell whether a text has the messages of the request for it, to a model that can be asked by its id now."""
-    if not isinstance(row.get("messages"), list):
-        return False
-    try:
-        registry.get(row["author"])
-    except InputError:  # such as a function of an earlier program
-        return False
-    return True
+def _asked_for_texts(rows: Sequence[dict]) -> set[str]:
+    """Return the authors whose texts have the messages of their request, and that can be asked by their id now."""
+    requested = {row["author"] for row in rows if isinstance(row.get("messages"), list)}
+    found = set()
+    for author in requested:
+        with suppress(InputError):  # such as a function of an earlier program
+            registry.get(author)
+            found.add(author)
+    return found
 
 
 @verb
