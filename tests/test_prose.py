@@ -1,12 +1,11 @@
 """What the prose of notebooks says in numbers is what the cells beside it print, or has a reason in `prose.yaml`.
 
-Read are decimals and percentages in markdown cells, outside of code, links and formulas. A number is printed where an
-output of the three code cells before it or the two behind it, rounded to as many digits, is equal to it; a percentage
-also as a share. Of sentences under FURTHER_UP, any cell of the notebook will do.
+Read are decimals, percentages and counts ("8 of 12") in markdown cells, outside of code, links and formulas. A number
+is printed where an output of the three code cells before it or the two behind it, rounded to as many digits, is equal
+to it; a percentage also as a share. Of sentences under FURTHER_UP, any cell of the notebook will do.
 
-The other pages print nothing: their decimals and percentages are tied to a table in `sentences.yaml` or have a reason
-here, and figures/README.md has the captions that 09_paper_figures prints. README.md and docs/results.md are read whole
-by test_sentences.py.
+The other pages print nothing: such numbers are tied to a table in `sentences.yaml` or have a reason here, and
+figures/README.md has the captions that 09_paper_figures prints. test_sentences.py reads README.md and docs/results.md.
 """
 
 import json
@@ -25,6 +24,7 @@ PAGES = [page for page in [*DOCS, "notebooks/README.md"] if page not in TIED_THR
 REASONS = yaml.safe_load(Path(__file__).with_name("prose.yaml").read_text(encoding="utf-8"))
 FURTHER_UP = "printed further up"
 NUMBER = re.compile(r"(?<![\w.,/^-])([-−]?\d*\.\d+|[-−]?\d+)( ?%)?(?![\w/])")
+COUNT = re.compile(r"(?<![\w.,])\d+ of \d+")
 LITERAL = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^#[^\n]*", re.S | re.M)
 
 
@@ -46,10 +46,12 @@ def printed(cells):
 
 
 def stated(prose):
-    """Yield (sentence, match) of the decimals and percentages in a text."""
+    """Yield (sentence, match) of the decimals, percentages and counts in a text."""
     for sentence in re.split(r"(?<=[.?!:;])\s+|\n", LITERAL.sub(" ", prose)):
+        counts = [count.span() for count in COUNT.finditer(sentence)]
         for match in NUMBER.finditer(sentence):
-            if "." in match[1] or match[2]:
+            counted = any(start <= match.start() < end for start, end in counts)
+            if "." in match[1] or match[2] or counted:
                 yield sentence.strip(), match
 
 
@@ -98,7 +100,7 @@ def test_a_number_that_no_cell_beside_it_prints_is_found():
 
 
 def without_reason(text, reasons):
-    """Return the sentences of a text with a decimal or percentage that no reason covers."""
+    """Return the sentences of a text with a decimal, percentage or count that no reason covers."""
     words = [words for given in reasons.values() for words in given]
     sentences = {sentence: f"{match[0].strip()} in {sentence!r}" for sentence, match in stated(text)}
     return [found for sentence, found in sentences.items() if not any(each in sentence for each in words)]
@@ -145,6 +147,12 @@ def test_a_large_study_costs_what_the_function_beside_the_table_says(assumed, gi
     of_four = ", ".join(f"{hour:g}" for hour in hours.values())
     row = f"| {assumed} | {calls / 1e6:g} million | {tokens / 1e9:g} billion | {usd:,} | {of_four} |"
     assert row in page, f"docs/cluster.md does not have the row {row}"
+
+
+def test_a_count_that_no_cell_beside_it_prints_is_found():
+    table = {"cell_type": "code", "outputs": [{"text": "24 cases of 53 are above"}]}
+    said = {"cell_type": "markdown", "source": "Above are 24 of 53 cases. By J it is 15 of 53, of 5 studies."}
+    assert unfounded([table, said], {}) == ["15 in 'By J it is 15 of 53, of 5 studies.'"]
 
 
 def test_the_page_of_figures_has_the_captions_that_09_prints():
