@@ -33,7 +33,11 @@ from selfeval.stats.engine import (  # noqa: E402
 Z, ALPHA = check_level(0.95), 0.05
 PROMPTS, AUTHORS, ROWS = (6, 8, 12, 20, 40), (2, 3, 6), (1, 3)
 RATES = (0.1, 0.3, 0.5, 0.8)  # chance of a yes
-TOGETHER = {"alone": (0.0, 0.0), "by text": (0.6, 0.2), "by prompt": (0.2, 0.5)}  # follows the author's texts, the prompt
+TOGETHER = {
+    "alone": (0.0, 0.0),
+    "by text": (0.6, 0.2),
+    "by prompt": (0.2, 0.5),
+}  # follows the author's texts, the prompt
 ORDERED = (0.5, 0.92)  # true AUC within prompts
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "validation"
 

@@ -10,8 +10,8 @@ The default intervals, each at a normal quantile z:
     Rate         Wilson (1927) at the effective sample size of Korn and Graubard (1998), with Satterthwaite's (1946)
                  degrees of freedom, as recommended by Franco, Little, Louis and Slud (2019); at the number of clusters,
                  with one degree of freedom less, where each has one row. Clusters count by their weight (Kish 1965)
-    Difference   method of variance estimates recovery (Zou and Donner 2008) with the adjusted correlation of the
-                 contributions (Wherry 1931); for a difference of differences it is nested, an extension of ours
+    Difference   method of variance estimates recovery (Zou and Donner 2008) with the correlation of the contributions,
+                 shrunk; for a difference of differences it is nested, which is an extension of ours
     Area         an AUC: the clustered variance of DeLong et al. (1988) and Obuchowski (1997), t on the logit scale;
                  a share of pairs with one pair per cluster is a Rate
     Function     any smooth function of sums: t on the jackknife over clusters; bent within its range where it has one
@@ -318,20 +318,17 @@ class Difference(Statistic):
 
     @cached_property
     def correlation(self) -> np.ndarray:
-        """Correlation of the two sides over clusters; 0 where one of them does not vary.
+        """Correlation of the two sides over clusters, shrunk by 1 - 3 / clusters; 0 where one of them does not vary.
 
-        It is the adjusted correlation (Wherry 1931): few clusters give two unrelated sides one by chance, which would
-        narrow the interval. At most 1 - 1 / clusters: sides that agree in every cluster seen would leave an interval
-        without width.
+        Few clusters give two unrelated sides a correlation by chance, which would narrow the interval, and sides that
+        agree in every cluster seen would leave it without width. The 3 is our stated choice, by simulation: with less,
+        blind evaluators are found out too often at 8 prompts, and one claim more can lower an end.
         """
         a, b = self.a.contrib, self.b.contrib
         cross = np.einsum("p...,p...->...", a, b)
         norm = np.sqrt(np.einsum("p...,p...->...", a, a) * np.einsum("p...,p...->...", b, b))
         plain = np.where(norm > BOUND**2, cross / np.where(norm > 0, norm, 1), 0)
-        k = np.maximum(self.kish, 1)
-        unexplained = (1 - plain**2) * np.nan_to_num(ratio(k - 1, np.maximum(k - 2, 0)), nan=1)
-        r = np.sign(plain) * np.sqrt(np.clip(1 - unexplained, 0, 1))
-        return np.clip(r, -1, 1 - 1 / k)
+        return plain * (1 - 3 / np.maximum(self.kish, 3))
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
@@ -649,6 +646,34 @@ def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -
     if 0 < size < len(values):
         sums += values[np.argsort(rng.random((DRAWS, len(values))), 1)[:, :size]].sum(1)
     return sums + (values.sum() if size == len(values) else 0)
+
+
+def wild_cluster_p(x, y, cluster, which: int = 0, *, seed: int = 0) -> float:
+    """Return the two-sided p of one least-squares coefficient by the wild cluster bootstrap (Cameron et al. 2008).
+
+    x: predictors (rows, k) without an intercept, centred where one is meant; y: (rows,); which: the coefficient that is
+    0 under the null. The residuals of the fit without it keep or change their signs cluster by cluster (Rademacher),
+    `DRAWS` times, and its cluster-robust t is compared with those of the draws. It holds where predictors are skewed
+    and clusters few, and the t of the jackknife rejects too often.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    k = codes.max() + 1
+    cross = np.array([x[codes == g].T @ x[codes == g] for g in range(k)])
+    inverse = np.linalg.inv(cross.sum(0))
+    others = np.delete(x, which, axis=1)
+    without = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
+    scores = np.array([x[codes == g].T @ without[codes == g] for g in range(k)])
+
+    def squared_t(signs):
+        """Return t squared for each row of signs (draws, clusters)."""
+        moved = signs @ scores @ inverse  # by how much each draw moves the coefficients
+        left_over = signs * (scores @ inverse[which]) - moved @ (cross @ inverse[which]).T
+        return ratio(moved[:, which] ** 2, (left_over**2).sum(1))
+
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, k))
+    observed = squared_t(np.ones((1, k)))[0]
+    return float((1 + (squared_t(signs) >= observed - BOUND).sum()) / (1 + DRAWS))
 
 
 def holm(p) -> np.ndarray:
