@@ -4,7 +4,8 @@ Run it for `data/validation/small.csv`, `family.csv` and `unanswered.csv`: pytho
 
 An evaluator says yes with one chance, whoever wrote the text. Answers go together as real ones do: on a prompt, and on
 an author's texts for a prompt. With two authors and one row each, J is also the claim discrimination of one reply per
-arm, and the share of pairs ordered rightly is also the paired accuracy of a jury. What is measured is the package's own.
+arm, and the share of pairs ordered rightly is also the paired accuracy of a jury. What is measured is what the package
+reports.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def designs():
 
 
 def small(tables: int, seed: int) -> pd.DataFrame:
-    """Return J, the difference of two evaluators' J, and the AUC within prompts, a row per design and way of answering."""
+    """Return J, the difference of two evaluators' J, and the AUC within prompts: a row per design and rate of yes."""
     found = []
     for authors, rows, prompts in designs():
         shape = (prompts, tables, authors, rows)

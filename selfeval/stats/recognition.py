@@ -73,11 +73,11 @@ def recognition_table(
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
     auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the exchange of the own text and the
-    other within a prompt, against .5 (`engine.rearranged_p`). p_holm adjusts p over the evaluators of a task and
-    condition. p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the evaluator
-    (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
-    prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
-    to .25 of blind evaluators at .05). The second policy is reported where it differs.
+    other within a prompt, against .5 (`engine.rearranged_p`). p_permutation, of discrimination and both AUCs, permutes
+    which author of a prompt is the evaluator (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty
+    where the authors of a prompt have unequal numbers of rows. Alone it finds blind evaluators out too often where own
+    answers are alike over repeats and others' are not (.09 to .16 at .05). p_holm adjusts the larger of p and
+    p_permutation over the evaluators of a task and condition. The second policy is reported where it differs.
 
     conclusion and detectable: see `stats.table`.
 
@@ -86,8 +86,9 @@ def recognition_table(
     no_interval (an estimate without one: a single prompt, or nothing varies); constant_answer (it claimed every text
     or none: a result, J = 0); few_prompts, few_texts (below 40: wide intervals, those of the other methods
     optimistic); few_prompts_dominate (a few hold most rows: as many that weigh alike, by Kish's number, would be
-    below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators tested on fewer than 20 prompts: at
-    8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of tables); few_expected (d' with fewer
+    below 10; below 2 nothing is estimable); answers_differ (the share of unanswered
+    questions about own and about others' texts differs); depends_on_no_answers (the two policies lie on different sides
+    of chance); holm_few_prompts (several evaluators tested on fewer than 20 prompts); few_expected (d' with fewer
     than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
     width and no meaning); no_scores, partly_scored (of AUC: no row has a score, or under nine in ten); least_p=P (of
     pairs: so few prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at

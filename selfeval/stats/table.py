@@ -82,15 +82,15 @@ def adjust_p(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: b
 
     Of several tests the larger of p and p_permutation counts: far out in the tail, where Holm looks, p of rare claims
     is too small, and the permutation is exact. It also gets `conclusion` and `detectable`, unless it is `compared`: of
-    differences between models, conditions or readings. few: several tests over fewer clusters get the note
-    holm_few_prompts (or texts, ...).
+    differences between models, conditions or readings. few: several tests over fewer clusters, without a permutation,
+    get the note holm_few_prompts (or texts, ...).
     """
     larger = table[["p", "p_permutation"]].max(axis=1).where(table["p"].notna())
     tests = table.assign(larger=larger).groupby(list(family), sort=False)
     several = table["p"].notna() & (tests["p"].transform("count") > 1)
     adjusted = tests["larger"].transform(holm).where(several, table["p"])
     note = (table["note"] + "; holm_few_" + table["cluster_unit"] + "s").str.removeprefix("; ")
-    weak = several & (table["clusters"] < few)
+    weak = several & (table["clusters"] < few) & table["p_permutation"].isna()
     table = table.assign(p_holm=adjusted, note=table["note"].mask(weak, note))
     return table if compared else with_conclusions(table, several & adjusted.fillna(1).gt(1 - table["level"]))
 
@@ -161,8 +161,8 @@ def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
     "recognises" where the whole interval lies above it and "avoids" where it lies below, with "alone, not after Holm"
     where it is one of several tests and does not pass Holm's; else "constant answer" of an evaluator that claims every
     text or none, and "no evidence" of others and of pairs in which the own text always stood at the same place.
-    "depends on no answers" where both policies say different things. Without an interval "answers nothing" of an evaluator without a single answer, "too few
-    answers" of others, and "" where the question does not arise.
+    "depends on no answers" where both policies say different things. Without an interval "answers nothing" of an
+    evaluator without a single answer, "too few answers" of others, and "" where the question does not arise.
     """
     notes = {*str(row.note).split("; ")}
     if pd.isna(row.estimate) or pd.isna(row.low):
