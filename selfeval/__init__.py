@@ -17,7 +17,7 @@ Logs         measure_log reads those of Inspect AI
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
-Places       DATA, the folder that relative paths lie below
+Places       DATA, the folder that relative paths lie below; output_folder
 Safety       visible makes what a model said harmless to print
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
@@ -39,6 +39,7 @@ _FACE = (
 _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
 _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
+_HOME |= {"output_folder": "paths"}
 _MODULES = ("figures", "models", "stats")
 MEANT = {  # part of a word that people try: the verb
     "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",

@@ -178,8 +178,10 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
 
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
 
-    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else.
+    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
+    nobody.
     """
+    from selfeval.predictions import NO_ANSWER
     from selfeval.recognition.design import match_authors
     from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
@@ -199,7 +201,9 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
         given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
         read_prompts(given)
         variables |= {"prompts": str(given), "limit": limit or 20}
-    _ = [get(model) for model in called.values() if model]  # likewise
+    for model in called.values():  # likewise
+        if model not in (None, NO_ANSWER):
+            get(model)
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
 
@@ -217,10 +221,6 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     variables = {"agent": agent, "jurors": jurors, "people": people}
     title, out = _named("jury", "", [agent, *jurors], out)
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
-
-
-ASIDE = ["detectable", "p", "clusters"]  # for a table that fits a terminal; the report has them
-NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 
 
 def _named(command: str, file: Path | str, ids: list[str], out: Path | None) -> tuple[str, Path]:
@@ -254,12 +254,7 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
     if status in (0, 3):
         analysis = load(file, out, variables).runs[-1].folder
         [result] = face.read_results(analysis)
-        rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
-        lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
-        shown = face.table(rows, [*face.main_statistics(rows), *lacking["statistic"].unique()])
-        shown = shown.drop(columns=ASIDE, errors="ignore")
-        shown = shown.assign(conclusion=shown.pop("conclusion"))  # at the end
-        shown = shown.to_string(index=False, float_format="{:.2f}".format)
+        shown = face.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")

@@ -23,7 +23,7 @@ from selfeval.paths import HOME
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
-from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks
+from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.roleplay import conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.roleplay.verdicts import verdict_scores
@@ -38,6 +38,9 @@ Rows = records.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
+ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
+BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
+NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
@@ -149,6 +152,7 @@ def collect_predictions(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
+        _tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models)
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
@@ -239,9 +243,9 @@ def measure_recognition(
     predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". level: of the
     intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw replies anew (`yes`), keep
     those on record (`no`), or `auto`; what that takes back is printed. columns: {their name of a field: ours, or a list
-    of ours}. authors: {name in the records: author}, None for somebody else; raises `InputError` for answers that name
-    nobody known. The frame's `tables` have the rows of all methods and policies, what `compare` shows, and `changes`:
-    what reading changed.
+    of ours}. authors: {name in the records: author}, None for somebody else, "no answer" for what is no answer, such as
+    "unknown"; raises `InputError` for answers that name nobody known. The frame's `tables` have the rows of all methods
+    and policies, what `compare` shows, and `changes`: what reading changed.
     """
     frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
@@ -268,13 +272,14 @@ def measure_implicit(
 ) -> Estimates:
     """Return what weights hold, words say and style shows of a model's own texts, one row per model and statistic.
 
-    likelihoods: of `se.likelihoods`, or a file. predictions: answers to the exact or yes/no question about the same
-    texts. texts: the corpus, for the reader of style; without, there is none. level: of the intervals. n_resamples,
-    seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and `compare(result,
-    by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
+    likelihoods: of `se.likelihoods`, files or folders. predictions: answers to the exact or yes/no question about the
+    same texts. texts: the corpus, for the reader of style; without, there is none. level: of the intervals.
+    n_resamples, seed: of the bootstrap over prompts. `condition` says the reading; `tables["gaps"]` and
+    `compare(result, by="condition")` have the AUC within prompts of a model's own likelihood minus that of its words,
+    and of the style.
     """
     answered, _ = answers.rescore(read_predictions(predictions))
-    weighed = implicit_predictions(pd.DataFrame(records.rows_of(likelihoods)))
+    weighed = implicit_predictions(pd.DataFrame(records.records_of("likelihoods", likelihoods)))
     parts = [weighed, stats.contrasts.as_readings(answered)]
     if len(texts):
         parts.append(read_for_authors(records.read_texts(texts)).assign(condition=f"reading={stats.contrasts.STYLE}"))
@@ -361,10 +366,10 @@ def ask_identity(
 def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) -> Estimates:
     """Return the statistics of identity records, one row per model and statistic (`stats.identity_table`).
 
-    replies: a frame, records or a file; of replies from elsewhere `model`, `template_id`, `arm`, `truth`, `foil` and
-    `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family and by
-    condition of the situations, survival by turn of pressure, and paired differences of models; controls count by
-    condition alone.
+    replies: a frame, records, files or folders; of replies from elsewhere `model`, `template_id`, `arm`, `truth`,
+    `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family
+    and by condition of the situations, survival by turn of pressure, and paired differences of models; controls count
+    by condition alone.
     """
     frame, filled = identity_replies.complete_replies(replies)
     _tell(filled)
@@ -418,10 +423,14 @@ def ask_existence(
 
 
 def measure_existence(answers: Rows) -> Estimates:
-    """Return what models know of the existence of others, one row per statistic (`stats.existence_table`)."""
-    frame = pd.DataFrame(records.rows_of(answers))
+    """Return what models know of the existence of others, one row per statistic (`stats.existence_table`).
+
+    answers: a frame, records, files or folders.
+    """
+    frame = pd.DataFrame(records.records_of("existence", answers))
+    table = stats.existence_table(frame)
     names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
-    return _estimates("existence", stats.existence_table(frame), {}, frame, names)
+    return _estimates("existence", table, {}, frame, names)
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------
@@ -451,9 +460,9 @@ def converse(
     interrogator: a model; None for no such conversations. persona, strategy: entries of data/roleplay/. turns:
     questions with their answers. conversations: how many with the same parts. people: how many chats between people as
     controls, each with a twin in which the agent answers in one person's place; exchanges: their length. transcripts:
-    conversations held elsewhere, which get twins too. replay: only return `transcripts`, and ask nobody. temperature,
-    seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a folder below data/, to keep
-    the conversations as conversations.jsonl.
+    conversations held elsewhere (rows, files or folders), which get twins too. replay: only return `transcripts`, and
+    ask nobody. temperature, seed: of the sampling. tokens: most of a message, 0 for the provider's own limit. out: a
+    folder below data/, to keep the conversations as conversations.jsonl.
     """
     check_whole("people", people)
 
@@ -500,7 +509,7 @@ def judge(
 ) -> Records:
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
-    conversations: a frame, rows or files. jurors: models; one alone takes all personas. arms: `independent`,
+    conversations: a frame, rows, files or folders. jurors: models; one alone takes all personas. arms: `independent`,
     `personas`, `reask` (a second look), `sham`, `debate`, `simultaneous`, `simultaneous_summary`. controls: more
     conversations, which `limit` does not cut, such as chats between people with their twins. verdicts: files or rows
     that exist, returned in place of new ones; nobody is asked. limit: only the first `limit` conversations. max_turns:
@@ -510,8 +519,8 @@ def judge(
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
     (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
-    scores of data/roleplay/rubrics.yaml. judge: a model that decides after the jury. temperature: of the jurors. seed:
-    of who plays whom, and of the speaking order.
+    scores of data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that decides
+    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
@@ -540,9 +549,11 @@ def judge(
 def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     """Return the statistics of jurors' statements, one row per arm and statistic (`stats.jury_table`).
 
-    verdicts: a frame, records or files. aggregation: `mean` or `majority` of the last round, in `tables["verdicts"]`;
-    the statistics are of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
-    their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    verdicts: a frame, records, files or folders. aggregation: `mean` or `majority` of the last round, in
+    `tables["verdicts"]`; the statistics are of means. With the conversations, which `judge` returns along with the
+    verdicts and keeps beside their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    Where jurors were asked for further `dimensions`, such as identity, `identity_mean_score` is the jury's mean of
+    people and of models, and `identity_discrimination` is people's minus models'.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     cases, said = transcripts.read_judgements(verdicts, getattr(verdicts, "conversations", ()))
@@ -615,21 +626,28 @@ tables.Plotting.draw = staticmethod(plot)
 
 
 @verb
-def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estimates:
-    """Return paired differences, first minus second, with p adjusted by Holm: of two evaluators, or two conditions.
+def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "") -> Estimates:
+    """Return paired differences with p adjusted by Holm: of two evaluators, two conditions, or two results.
 
-    by: "evaluator", "condition" (self-recognition alone), or one part of the conditions that differs, such
-    as "told"; or one evaluator, to see its pairs alone, or that with `other`. Pairs are made by prompt or template, so
-    that what is easy or hard for all cancels.
+    by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the conditions that
+    differs, such as "told"; or one evaluator, to see its pairs alone, or that with `other`; or a second result, such as
+    the same models in November and in May: each evaluator that both have, `result` minus the second. Pairs are made by
+    prompt, template or sample, over those that both have, so that what is easy or hard for all cancels.
     """
     _check_measured("compare", result)
+    if isinstance(by, pd.DataFrame):
+        _check_measured("compare", by)
+        if other:
+            raise InputError(f"`other` names an evaluator, and beside two results there is none, got {other!r}.")
+        return _compare_results(result, by)
     ids = {called: name for name, called in (result.names or {}).items()}
     evaluators = [*result["evaluator"].unique()]
     if other or ids.get(by, by) in evaluators:
         found = compare(result)
         for keyword, name in {"by": by, "other": other or by}.items():
             check_one_of(keyword, name := ids.get(name, name), evaluators)
-            found = found[[name in pair.split(" - ") for pair in found["evaluator"]]]
+            has_name = [name in pair.split(" - ") for pair in found["evaluator"]]
+            found = found.loc[pd.Series(has_name, found.index, bool)]
         return found
     parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
     check_one_of("by", by, ["evaluator", "condition", *parts])
@@ -638,6 +656,73 @@ def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estima
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
     kept = kept[kept["field"] == by] if by in parts else kept
     return _estimates(result.kind, kept, {}, result.records, result.names)
+
+
+PAIRED_BY = {  # kinds of results that can be paired with another: the column of evaluators, and what pairs are made by
+    "recognition": ("evaluator_model", "prompt", ("prompt_id", "prompt_used", "text_id")),  # the first that all have
+    "identity": ("model", "template", ("template_id",)),
+    "log": ("model", "sample", ("cluster",)),
+}
+
+
+def _compare_results(first: Estimates, second: Estimates) -> Estimates:
+    """Return the paired differences of two results of one kind, first minus second, and say what both do not have."""
+    _check_comparable(first, second)
+    column, unit, identifiers = PAIRED_BY[first.kind]
+    frames = [first.records, second.records]
+    evaluators = [{*frame[column]} for frame in frames]
+    both = evaluators[0] & evaluators[1]
+    if not both:
+        lists = [", ".join(sorted(names)) for names in evaluators]
+        raise InputError(f"The two results share no evaluator: the first has {lists[0]}, the second {lists[1]}.")
+    told = []
+    if alone := sorted(evaluators[0] ^ evaluators[1]):
+        told.append(f"In one result alone, and left out: {', '.join(alone)}.")
+    frames = [frame[frame[column].isin(both)] for frame in frames]
+    units = [{*map(str, frame[_identifier(identifiers, frames)])} for frame in frames]
+    common = units[0] & units[1]
+    if not common:
+        raise InputError(f"The two results share no {unit}, so nothing can be paired; ask both about the same ones.")
+    if left := len(units[0] ^ units[1]):
+        told.append(
+            f"Compared over the {unit}s that both results have, {len(common)}; {left} in one alone are left out."
+        )
+    level = float(first["level"].iloc[0])
+    if first.kind == "recognition":
+        table, sentences = stats.result_contrasts(*frames, level=level)
+    elif first.kind == "log":
+        table, sentences = interop.log_differences(*frames, level)
+    else:
+        asked = [frame[frame["control_of"].isna()] for frame in frames]
+        claims = [f"claim_discrimination{by}" for by in stats.identity.READINGS]
+        statistics = [*claims, "susceptibility", *stats.identity.RATES]
+        table, sentences = stats.result_comparison(*asked, statistics), []
+    if table.empty:
+        raise InputError(f"Nothing is paired: {' '.join([*told, *sentences]) or 'no evaluator has a common prompt.'}")
+    _tell(told + sentences)
+    names = (second.names or {}) | (first.names or {})
+    return _estimates(first.kind, table, {}, pd.concat(frames, ignore_index=True), names)
+
+
+def _identifier(columns: Sequence[str], frames: Sequence[pd.DataFrame]) -> str:
+    """Return the first of these columns that is filled in every frame, else the last."""
+    for column in columns:
+        if all(column in frame and frame[column].notna().all() for frame in frames):
+            return column
+    return columns[-1]
+
+
+def _check_comparable(first: Estimates, second: Estimates) -> None:
+    """Raise `InputError` for results of different kinds, of a kind that is not paired, or without their records."""
+    if first.kind != second.kind:
+        raise InputError(f"The results are of different kinds, {first.kind!r} and {second.kind!r}; give two of one.")
+    if first.kind not in PAIRED_BY:
+        raise InputError(f"Results of kind {first.kind!r} are not paired with another; {', '.join(PAIRED_BY)} are.")
+    for place, result in (("first", first), ("second", second)):
+        if result.records is None:
+            raise InputError(
+                f"The {place} result was read from CSV, without the records that are paired; measure them again."
+            )
 
 
 def main_statistics(result: Estimates) -> list[str]:
@@ -667,6 +752,46 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
+def main_table(result: Estimates) -> pd.DataFrame:
+    """Return the table that commands print: the main statistics, and at the end what each row concludes."""
+    rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
+    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
+    shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
+    shown = shown.drop(columns=ASIDE, errors="ignore")
+    if "conclusion" in shown:
+        shown = shown.assign(conclusion=shown.pop("conclusion"))
+    return shown
+
+
+def verdict(result: Estimates) -> str:
+    """Return in one line what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
+
+    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the models' place, and
+    the baselines are left out.
+    """
+    shown = main_table(result)
+    if "conclusion" not in shown:
+        return ""
+    who = "evaluator" if "evaluator" in shown else shown.columns[0]
+    is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
+    shown = pd.DataFrame(shown[is_said])
+    labels = [name for name in ("task", "condition", "arm", "round") if name in shown and name != who]
+    found = {}
+    for row in shown.to_dict("records"):
+        asked = ", ".join(row[name] for name in labels if row[name])
+        found.setdefault(asked, {}).setdefault(row["conclusion"], []).append(row[who])
+    sentences = {asked: _in_words(concluded) for asked, concluded in found.items()}
+    if len({*sentences.values()}) == 1:
+        return next(iter(sentences.values()))
+    return ". ".join(f"{asked} – {text}" for asked, text in sentences.items())
+
+
+def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
+    """Return {conclusion: names} as text, those that recognise first."""
+    order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
+    return "; ".join(f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order)
+
+
 def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     """Write a result to a folder below data/ and return the folder: a CSV per table, and its main figure.
 
@@ -694,8 +819,13 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
 
 
 def _folder(folder: str | Path) -> Path:
-    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine)."""
-    return next((path for path in (records.data_path(folder), HOME / folder) if path.is_dir()), Path(folder))
+    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine).
+
+    Of a file in it, the folder.
+    """
+    places = [records.data_path(folder), HOME / folder, Path(folder)]
+    found = next((path for path in places if path.exists()), Path(folder))
+    return found.parent if found.is_file() else found
 
 
 def read_results(folder: str | Path) -> list[Estimates]:

@@ -25,8 +25,9 @@ from selfeval import records
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures.tables import Estimates, in_order
 from selfeval.paths import write_whole
+from selfeval.stats.contrasts import paired_labels
 from selfeval.stats.engine import Function, Rate, Settings, detectable_difference, ratio
-from selfeval.stats.table import INVERTED, Measure, adjust_p, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import conditions, varying_parts
 
 LETTERS = {"C": 1, "I": 0, "P": 0.5, "N": math.nan, "yes": 1, "no": 0, "true": 1, "false": 0}  # as Inspect reads them
@@ -75,15 +76,24 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     if not len(frame) or unread == {*frame["scorer"]}:
         raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
     same = ["run", "model", "task", "sample", "epoch", "scorer"]
-    again = frame.sort_values("created", ascending=False, kind="stable").duplicated(same).sort_index()
+    moments = pd.to_datetime(frame["created"], utc=True, format="ISO8601", errors="coerce")  # hosts differ in offset
+    latest_first = moments.sort_values(ascending=False, kind="stable").index
+    again = frame.loc[latest_first].duplicated(same).sort_index()
+    invalid = frame["invalid"] & ~again
+    if (invalid | again).all():
+        raise InputError(f"All samples in {source} are marked as invalidated, so nothing is left; run them anew.")
     runs = frame[~again].groupby(["model", "task", "made_with"])["run"].nunique().loc[lambda n: n > 1]
     versions = " and ".join(sorted({str(log.get("version", "unknown")) for _, log in logs}))
     told = [f"Logs of Inspect AI, version {versions}: {len(logs)}."]
     told += [sentence for path, log in logs for sentence in _remarks(path, log)]
     told += [f"Scorers that give no numbers are left out: {', '.join(sorted(unread))}."] * bool(unread)
     told += [f"{again.sum()} scores are in two logs, as after a retry, and the later count."] * bool(again.any())
+    if invalid.any():
+        samples = frame[invalid].drop_duplicates(["log", "sample", "epoch"])
+        told.append(f"Samples that are marked as invalidated are left out: {len(samples)}.")
     told += [f"{n} logs of {task!r} by {model!r} count as more epochs." for (model, task, _), n in runs.items()]
-    return frame[~again & ~frame["scorer"].isin(unread)].reset_index(drop=True), told
+    kept = frame[~again & ~invalid & ~frame["scorer"].isin(unread)]
+    return kept.drop(columns="invalid").reset_index(drop=True), told
 
 
 def _logs(source) -> Iterator[tuple[Path, dict]]:
@@ -122,6 +132,7 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
         about = {"model": spec.get("model") or "", "task": spec.get("task") or "", "sample": name, "log": str(path)}
         about |= {"epoch": sample.get("epoch", 1), "cluster": str(told[field]), "unit": field.removesuffix("_id")}
         about |= {"run": spec.get("task_id") or str(path), "created": spec.get("created") or "", "made_with": made_with}
+        about["invalid"] = bool(sample.get("invalidation"))  # by `inspect log` or its API, with who and why
         yield from ({**about, "scorer": scorer, "value": _number(values.get(scorer))} for scorer in scorers)
 
 
@@ -172,6 +183,35 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
         pairs += gaps
     table = pd.concat(tables, ignore_index=True)
     return table, adjust_p(pd.concat(pairs or [table.head(0)], ignore_index=True), ["task", "condition"], compared=True)
+
+
+def log_differences(first: pd.DataFrame, second: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
+    """Return each model's first minus second score of two sets of logs, paired by cluster, and sentences.
+
+    first, second: of `read_logs`. Only logs whose task and solver had the same arguments are compared, or the only ones
+    of a task.
+    """
+    named = {"first result": first, "second result": second}
+    parts, told = [], []
+    for task in in_order([*first["task"], *second["task"]]):
+        of_task = [frame[frame["task"] == task] for frame in named.values()]
+        pairs, sentences = paired_labels(task, *(sorted(frame["made_with"].unique()) for frame in of_task))
+        told += sentences
+        for made_with in pairs:
+            sides = [
+                frame[frame["made_with"] == given].assign(made_with=made_with[0], side=name)
+                for frame, given, name in zip(of_task, made_with, named, strict=True)
+            ]
+            joined = pd.concat(sides, ignore_index=True)
+            for model, of_model in joined.groupby("model", sort=False):
+                if of_model["side"].nunique() == 2:
+                    gaps = score_tables(of_model.assign(model=of_model["side"]), level)[1]
+                    parts.append(gaps.assign(evaluator=model))
+    if not parts:
+        return pd.DataFrame(columns=[*COLUMNS, *CHANGE]), told
+    change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
+    table = pd.concat(parts, ignore_index=True).assign(**change)
+    return adjust_p(table, ["task", "condition", "statistic"], compared=True), told
 
 
 def _mean(within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) -> Function:

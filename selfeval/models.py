@@ -323,8 +323,9 @@ def _filter_parameters(call: Callable) -> Callable:
 def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> list[Model]:
     """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
 
-    Raises `InputError` for an unknown id, an empty list, or one model given twice.
+    A list may be written as JSON. Raises `InputError` for an unknown id, an empty list, or one model given twice.
     """
+    ids = listed(ids, "models")
     if isinstance(ids, Mapping):
         ids = [_given(str(name), call) if callable(call) else get(call) for name, call in ids.items()]
     ids = [ids] if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable) else list(ids)
@@ -335,6 +336,19 @@ def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> l
         called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
     return found
+
+
+def listed(given, name: str):
+    """Return the list that a text holds as JSON, as `papermill -p models '["a", "b"]'` passes it; else what is given.
+
+    name: of the parameter, for the sentence on a text that only begins as a list.
+    """
+    if not isinstance(given, str) or not given.lstrip().startswith("["):
+        return given
+    with suppress(yaml.YAMLError):
+        if isinstance(found := yaml.safe_load(given), list):
+            return found
+    raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
 
 
 def grouped(ids: Iterable[str], by: str) -> dict[str, str]:

@@ -1,12 +1,15 @@
 """Where things are, what came with the package and what is the user's own; files that are whole or not there."""
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from selfeval.errors import InputError
+import yaml
+
+from selfeval.errors import InputError, check_one_of
 
 _PACKAGE = Path(__file__).resolve().parent
 INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clone has beside the package
@@ -58,3 +61,49 @@ def read_json(path: Path) -> dict:
     with contextlib.suppress(OSError, ValueError):
         return json.loads(path.read_text("utf-8"))
     return {}
+
+
+# what the committed notebooks wrote -----------------------------------------------------------------------------------
+
+
+def committed_runs() -> dict[str, dict]:
+    """Return {notebook: what it was run with (`parameters`), and where it wrote (`writes`)} of the committed ones."""
+    return yaml.safe_load((ROOT / "data" / "committed.yaml").read_text(encoding="utf-8"))
+
+
+def own_parameters(committed: Mapping, given: Mapping) -> list[str]:
+    """Return the names of the committed parameters that have another value in a run.
+
+    Of a parameter that is a dict, the parts that a run does not give are the committed ones.
+    """
+    found = []
+    for name, usual in committed.items():
+        value = given.get(name, usual)
+        if isinstance(usual, dict) and isinstance(value, Mapping):
+            value = usual | dict(value)
+        if value != usual:
+            found.append(name)
+    return found
+
+
+def output_folder(notebook: str, variables: Mapping) -> str:
+    """Return where a notebook writes that was given no `out`, and say so unless it is where the committed one wrote.
+
+    notebook: its name, such as "03_self_recognition". variables: `globals()` of the notebook, with its parameters. With
+    the parameters of the committed notebook this is what that wrote, such as "results/families/recognition" below
+    data/. With your own parameters it is a folder in data/runs/, the same one for the same parameters, so that nothing
+    committed is overwritten.
+    """
+    known = committed_runs()
+    check_one_of("notebook", notebook, known)
+    committed = known[notebook]["parameters"]
+    own = own_parameters(committed, variables)
+    if not own:
+        return known[notebook]["writes"]
+    values = {name: variables[name] for name in committed if name in variables}
+    key = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    folder = DATA / "runs" / f"{notebook}_{key}"
+    place = "out" if "out" in variables else "corpus"
+    what = ", ".join(f"`{name}`" for name in own)
+    print(f"The results go to {folder}, a folder for these parameters ({what} of your own); `{place}` names another.")
+    return str(folder)

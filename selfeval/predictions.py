@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -17,11 +18,12 @@ from selfeval.errors import InputError, check_one_of, did_you_mean
 from selfeval.models import Model, display_names, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
+from selfeval.stats.tallies import conditions
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
     *PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position",
-    "repeat", "reply", "returned_text", "status", "score", "condition",
+    "repeat", "reply", "returned_text", "status", "score", "condition", "first", "second", "chosen",
 )  # fmt: skip
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 HEADINGS = {  # field: what others call it
@@ -37,6 +39,10 @@ SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothi
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
 NAMED = NAMES[:-1]  # by one name
+PLACED = ("first", "second")  # the authors of a pair's texts as they were shown, where `chosen` says which was chosen
+SPELLED = ("true_model", "other_model", *PLACED, "evaluator_model")  # two spellings of a name in these are one
+IDS = ("task_type", "text_id", "other_text_id", "prompt_id", "prompt_used")  # blanks around these are none
+NO_ANSWER = "no answer"  # what `authors` says of words such as "unknown"
 ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a list of one, as tables have it
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
@@ -55,7 +61,10 @@ def read_predictions(
     (`hints: true`), `task_type`, `evaluator_model`, `true_model` or `repeat`. columns: {their name of a field: ours,
     or a list of ours}. Without `text_id`, prompt, author and `sample` tell a text; without `task_type`, records that
     all have an `other_model` are of pairs.
-    authors: {name in the records: author, or None for somebody else}; a name that nobody bears is an error without.
+    Pairs may have `first` and `second`, the authors of the texts as they were shown, and `chosen`, which of them.
+    authors: {name in the records: author, None for somebody else, or "no answer" for what is no answer, such as
+    "unknown"}; a name that nobody bears is an error without. Two spellings of an author or evaluator that differ in
+    case, blanks, width or the form of accents are one name.
     What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of 200,000 records it
     takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published `returned_text` is a reply, and
     `returned_reasoning` is reasoning.
@@ -67,22 +76,33 @@ def read_predictions(
     names, authors = _fields_by_heading(columns or {}), authors or {}
     if not isinstance(authors, Mapping):
         raise InputError(f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}.")
-    unused, unseen, notes, frames = {*names}, {*authors}, [], []
+    unused, unseen, notes, frames, files = {*names}, {*authors}, [], [], []
+    spellings: dict[str, str] = {}
+    nobody = [name for name, who in authors.items() if who == NO_ANSWER]
+    authors = {name: who for name, who in authors.items() if who != NO_ANSWER}
     for file, rows, given in _sources(source):
         found = _table(file, rows, names)
         unused -= {*found}
         frame = _with_our_names(file, found, names)
-        frame = _by_other_headings(file, frame)
-        notes += _take_for_a_task(file, frame, given)
+        frame = _by_other_headings(file, frame, nobody)
+        unseen -= _names_in(frame, unseen)
+        _strip_ids(frame)
+        notes += _one_spelling(file, frame, spellings)
+        frame, told = _by_place(file, frame, given, authors, nobody)
+        notes += told + _take_for_a_task(file, frame, given)
         frame = _fill_in(file, frame, given)
+        _take_for_no_answer(frame, nobody)
         _read_replies(file, frame)
         _check_values(file, frame)
         unseen -= _names_in(frame, unseen)
         notes += _by_id(file, frame, authors) + _asked_by_name(file, frame)
         frames.append(frame)
+        files.append(f"{file.parent.name}/{file.name}" if isinstance(file, Path) else str(file))
     if unused:
         raise InputError(f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has.")
+    origin = np.repeat(files, [len(part) for part in frames])
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    notes += _several_corpora(frame, origin)
     again = _repeats(frame)
     if len(again):
         frame = frame.drop(index=again).reset_index(drop=True)
@@ -91,8 +111,32 @@ def read_predictions(
         )
     notes += [f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)]
     frame.attrs["called"] = _names_by_hand(frame, authors) if authors else {}
-    frame.attrs["notes"] = notes + _check_names(frame)
+    frame.attrs["nobody"] = nobody
+    frame.attrs["notes"] = notes + _nearly_alike(frame) + _check_names(frame)
     return frame
+
+
+def _several_corpora(frame: pd.DataFrame, origin: np.ndarray) -> list[str]:
+    """Return a sentence where records are about several texts of one author on one prompt, and count as one condition.
+
+    An author writes one text on a prompt and `sample`. Where there are two, these are texts of two corpora, such as of
+    two temperatures, and no field of the answers tells them apart. origin: how the file of each row is called.
+    """
+    told = ["task_type", "evaluator_model", "true_model", "prompt_id", "sample"]
+    if not {*told, "text_id"} <= {*frame} or frame[told].isna().all().any():
+        return []
+    rows = frame[[*told, "text_id"]].assign(origin=origin, condition=conditions(frame).astype(str))
+    rows = rows.dropna().drop_duplicates()
+    same = rows.groupby([*told, "condition"])["text_id"]
+    pooled = rows[same.transform("nunique") > 1]
+    if pooled.empty:
+        return []
+    count = pooled["text_id"].nunique()
+    return [
+        f"{', '.join(pooled['origin'].unique())}: {count} texts are different ones of the same authors on the same "
+        "prompts, as of two temperatures, and are measured as one condition. To tell them apart, say in `predictions` "
+        "how the texts of a file differ, as {path: {text_temperature: 1.0}}, or measure each corpus alone."
+    ]
 
 
 def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
@@ -108,6 +152,8 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
 
 def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame, Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
+    if isinstance(source, Mapping) and records.are_columns(source):
+        source = pd.DataFrame(source)
     first = next(iter(source), None) if isinstance(source, Sequence) and not records.is_file(source) else None
     if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
         yield "The frame of predictions", records.rows_of(source) if first else source, {}
@@ -122,14 +168,10 @@ def _files(source) -> dict[Path, Mapping]:
     files: dict[Path, Mapping] = {}
     for name, given in [pair for part in parts for pair in (part if isinstance(part, Mapping) else {part: {}}).items()]:
         if not isinstance(given, Mapping | None):
-            raise InputError(f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r}.")
-        path = records.path_to_read(name).resolve()
-        found = [path]
-        if path.is_dir():  # also logs that `save` wrote
-            found = sorted(path.rglob("predictions_*.jsonl")) or sorted(path.rglob("*_recognition-*.*"))
-        if not found:
-            raise InputError(f"{path} holds no `predictions_*.jsonl`, which `02_collect_predictions` writes.")
-        files |= dict.fromkeys(found, given or {})
+            raise InputError(
+                f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r:.80}."
+            )
+        files |= dict.fromkeys(records.files_of("predictions", name), given or {})
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
@@ -138,16 +180,23 @@ def _files(source) -> dict[Path, Mapping]:
 def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return rows without SENT as a table; names: {theirs: ours}. Of a frame only lists and objects are read by row."""
     if not isinstance(rows, pd.DataFrame):
-        return pd.DataFrame(_share_values(path, rows, names))
+        frame = records.without_empty_rows(pd.DataFrame(_share_values(path, rows, names)))
+        return frame.reset_index(drop=True)
+    rows = records.without_empty_rows(rows) if rows.columns.is_unique else rows
     if not len(rows) or not rows.columns.is_unique:
         raise InputError(f"{path} must have records, and each column once, got {len(rows)} of {[*rows]}; mend that.")
     kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
-    columns = {str(name): records.with_nulls(column) for name, column in kept.items()}
+    columns = {_heading(name, names): records.with_nulls(column) for name, column in kept.items()}
     plain = {str, int, float, bool, type(None)}
     nested = [name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain]
     rows = (dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True))
     columns |= pd.DataFrame(_share_values(path, rows, names)).items()
     return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
+
+
+def _heading(name, names: Mapping[str, Sequence[str]]) -> str:
+    """Return a heading without blanks around it, unless `columns` has it as it is."""
+    return str(name) if str(name) in names else str(name).strip()
 
 
 def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]) -> Iterator[dict]:
@@ -205,22 +254,137 @@ def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) ->
     frame["condition"] = [both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)]
 
 
-def _by_other_headings(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which fields that others call otherwise have our names, answers by what they are."""
+def _by_other_headings(path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a table in which fields that others call otherwise have our names, answers by what they are.
+
+    nobody: words that are no answer.
+    """
     lacking = {field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields}
     asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
     if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
         return frame
-    wanted = {field: others for field, others in HEADINGS.items() if field in lacking}
+    others = {**HEADINGS, **dict.fromkeys(sorted(lacking - {*HEADINGS}), ())}
+    wanted = {field: names for field, names in others.items() if field in lacking}
     frame = frame.rename(columns=records.called_otherwise(path, frame, wanted))
     for name in [name for name in frame if str(name).strip().casefold() in ANSWERS][: "reply" in lacking]:
         answers, field = frame[name].dropna(), "reply"
+        answers = answers[~answers.astype(str).map(name_key).isin([*map(name_key, nobody)])] if nobody else answers
         if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
             field = "predicted_self"
         elif answers.isin(frame.get("true_model", pd.Series(dtype=object)).unique()).all():
             field = "predicted_model"
         frame = frame.rename(columns=records.called_otherwise(path, frame, {field: ANSWERS}))
     return frame
+
+
+def _strip_ids(frame: pd.DataFrame) -> None:
+    """Take the blanks around ids, prompts and tasks away, so that "p1 " is p1."""
+    for name in {*IDS} & {*frame}:
+        values = frame[name].unique() if not pd.api.types.is_numeric_dtype(frame[name]) else ()
+        bare = {value: records.stripped(value) for value in values if records.stripped(value) is not value}
+        if bare:
+            frame[name] = frame[name].map(lambda value, bare=bare: bare.get(value, value), na_action="ignore")
+
+
+def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) -> list[str]:
+    """Put one spelling of a name in the place of all; return a sentence on each that changed.
+
+    known: {key: the spelling that stays} of the files before, to which these are added.
+    """
+    counts: Counter = Counter()
+    for field in (field for field in SPELLED if field in frame):
+        names = frame[field].value_counts().to_dict()
+        counts.update({name: times for name, times in names.items() if isinstance(name, str)})
+    changed, told = records.one_spelling(counts, known)
+    if changed:
+        _replace_names(frame, SPELLED, lambda name: changed.get(name, name))
+    return [f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told]
+
+
+def _nearly_alike(frame: pd.DataFrame) -> list[str]:
+    """Say which authors and evaluators count as two and differ in hyphens, underscores or blanks alone."""
+    spelled: dict[str, list[str]] = {}
+    for name in sorted({*_writers(frame), *frame["evaluator_model"].unique()}):
+        spelled.setdefault(name_key(name), []).append(name)
+    return [
+        f"{alike[0]!r} and {alike[1]!r} count as two; if they are one, say authors={{{alike[1]!r}: {alike[0]!r}}}."
+        for key, alike in spelled.items()
+        if key and len(alike) > 1
+    ]
+
+
+# pairs by place -------------------------------------------------------------------------------------------------------
+
+
+def _by_place(
+    path: str | Path, frame: pd.DataFrame, given: Mapping, authors: Mapping, nobody: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return pairs that name the authors of the first and the second text as pairs about the evaluator's own text.
+
+    Of an evaluator that wrote neither it is the text of the author who comes first by name. Where there are such, all
+    are read as asked which text they wrote themselves, unless a condition says which question it was.
+    """
+    if not {*PLACED, "chosen"} <= {*frame} or "true_model" in frame:
+        return frame, []
+    if "evaluator_model" not in frame:
+        raise InputError(f"{path} has `first`, `second` and `chosen`, and not who chose; name it `evaluator_model`.")
+    said = {name_key(name): who for name, who in authors.items() if who}
+    _replace_names(frame, (*PLACED, "evaluator_model"), lambda name: said.get(name_key(name), name))
+    known = {name_key(name): name for field in PLACED for name in frame[field].dropna().unique() if is_text(name)}
+    _replace_names(frame, ["evaluator_model"], lambda name: known.get(name_key(name), name))
+
+    no_answer = {*map(name_key, nobody)}
+    chosen = [*zip(*(frame[name] for name in ("evaluator_model", *PLACED, "chosen")), strict=True)]
+    pairs = {}  # equal rows are read once
+    for number, row in enumerate(chosen, 1):
+        if row not in pairs:
+            pairs[row] = _own_pair(f"{path}, record {number}", *row, said, no_answer)
+    rows = [*map(pairs.get, chosen)]
+    columns = ["true_model", "other_model", "position", "predicted_self"]
+    made = pd.DataFrame(rows, columns=columns, index=frame.index, dtype=object)
+    neutral = ~(frame["evaluator_model"].eq(frame["first"]) | frame["evaluator_model"].eq(frame["second"]))
+    frame = frame.drop(columns=[*PLACED, "chosen"]).assign(**made)
+    if not {"task_type"} & {*frame, *given}:
+        frame["task_type"] = "pairwise_self"
+    told = f"{Path(path).name}: `first`, `second` and `chosen` are read as pairs"
+    asked = frame["condition"].map(condition_of) if "condition" in frame else pd.Series([{}] * len(frame), frame.index)
+    if neutral.any() and "question" not in given and not asked.map(lambda put: "question" in put).any():
+        _add_to_condition(path, frame, [{"question": "authored"}] * len(frame))
+        told += (
+            f", {neutral.sum()} of them judged by a model that wrote neither text; all as asked which text they wrote, "
+            "unless `condition` says question=better"
+        )
+    return frame, [f"{told}."]
+
+
+def _own_pair(where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]) -> tuple:
+    """Return a pair's own author, the other one, the place of the own text, and whether that was chosen."""
+    shown = [first, second]
+    if not all(map(is_text, shown)) or first == second:
+        raise InputError(f"{where}: `first` and `second` must be two authors, got {first!r} and {second!r}.")
+    own = evaluator if evaluator in shown else min(shown)
+    position = 1 + shown.index(own)
+    at = _place_chosen(chosen, shown, said, no_answer)
+    if at == 0:
+        raise InputError(
+            f"{where}: `chosen` is {chosen!r:.80}, and must say which text was chosen: first or second, A or B, 1 or "
+            f"2, or the author {first!r} or {second!r}; authors={{{chosen!r:.80}: 'no answer'}} counts it as no answer."
+        )
+    return own, shown[2 - position], position, None if at is None else at == position
+
+
+def _place_chosen(chosen, shown: Sequence[str], said: Mapping[str, str], no_answer: set[str]) -> int | None:
+    """Return which of two texts was chosen, 1 or 2; None for no answer, 0 for what is no choice."""
+    if pd.isna(chosen) or not str(chosen).strip() or name_key(str(chosen)) in no_answer:
+        return None
+    named = said.get(name_key(str(chosen)), str(chosen))
+    keys = [*map(name_key, shown)]
+    if name_key(named) in keys:
+        return 1 + keys.index(name_key(named))
+    return place(chosen) or 0
+
+
+# what is said of a whole file -----------------------------------------------------------------------------------------
 
 
 def _take_for_a_task(path: str | Path, frame: pd.DataFrame, given: Mapping) -> list[str]:
@@ -252,13 +416,31 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
     if missing:
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
-            f"{', '.join(frame)}; {WHERE}"
+            f"{', '.join(frame)}; {_odd_headings(frame)}{_odd_answers(frame)}{WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
     for name in {*PREDICTION_FIELDS, "reply"} - {*frame, "true_model_display"}:
         frame[name] = pd.Series(None, frame.index, object)
     return frame
+
+
+def _odd_headings(frame: pd.DataFrame) -> str:
+    """Ask for the headings in the first line where a table without a name for its columns has another line there."""
+    unnamed = [name for name in frame if name.startswith("Unnamed: ")]
+    return "the first line must be that of the headings, so delete what stands above; " if len(unnamed) > 1 else ""
+
+
+def _odd_answers(frame: pd.DataFrame) -> str:
+    """Say how a word is no answer, where most answers are yes or no, or authors, and a few words are neither."""
+    if "reply" not in frame or "task_type" in frame:
+        return ""
+    said = frame["reply"].dropna().astype(str)
+    usual = said.str.strip().str.lower().isin([*TRUTH]) | said.isin([*frame.get("true_model", ())])
+    words = [*said[~usual].value_counts().index]
+    if not words or usual.mean() < 0.5:
+        return ""
+    return f"if {words[0]!r} is no answer, authors={{{words[0]!r}: 'no answer'}} says so; "
 
 
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
@@ -305,6 +487,14 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
                 "yes/no tasks also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
             )
     frame["reply"] = pd.Series(replies, frame.index, object)
+
+
+def _take_for_no_answer(frame: pd.DataFrame, nobody: Sequence[str]) -> None:
+    """Put null in the place of answers on record that are none, such as "unknown", as `authors` says."""
+    words = {*map(name_key, nobody)}
+    for name in ("predicted_model", "predicted_self") if words else ():
+        values = [None if isinstance(value, str) and name_key(value) in words else value for value in frame[name]]
+        frame[name] = pd.Series(values, frame.index, object)
 
 
 def _is_block(value) -> bool:
@@ -368,7 +558,9 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
         for at, value in frame[name][rows].drop_duplicates().items() if name in frame else ():
             if not ok(value):
                 shown = "null" if pd.isna(value) else f"{value!r:.80}"
-                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {WHERE}")
+                no_answer = f"authors={{{shown}: 'no answer'}} counts it as no answer; "
+                remedy = no_answer + WHERE if name == "predicted_self" and is_text(value) else WHERE
+                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {remedy}")
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
     for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
         raise InputError(
@@ -424,7 +616,8 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
 
 def _names_in(frame: pd.DataFrame, names: set[str]) -> set[str]:
     """Return those of the names that stand in a field or in a reply, however they are typed."""
-    fields = frame.reindex(columns=[*NAMES, "true_model_display", "reply"]) if names else ()
+    wanted = [*NAMES, *PLACED, "chosen", "predicted_self", "true_model_display", "reply"]
+    fields = frame.reindex(columns=wanted) if names else ()
     words = {name_key(value) for field in fields for value in fields[field].explode().dropna().astype(str).unique()}
     text = "\n".join(words)
     return {name for name in names if name_key(str(name)) in text}
@@ -526,7 +719,8 @@ def _check_names(frame: pd.DataFrame) -> list[str]:
 
 def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise `InputError` where answers have names that nobody knows."""
-    known = {*_registered(), *map(name_key, [*frame.attrs.get("called", ()), *_writers(frame)])}
+    said = [*frame.attrs.get("called", ()), *frame.attrs.get("nobody", ())]
+    known = {*_registered(), *map(name_key, [*said, *_writers(frame)])}
     names = [name for name in names if name_key(name) not in known]
     if not names:
         return
@@ -542,7 +736,7 @@ def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
     likely = difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
     return (
         f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
-        f"authors={{{first!r}: None}} for somebody else."
+        f"authors={{{first!r}: None}} for somebody else, authors={{{first!r}: 'no answer'}} for no answer."
     )
 
 
@@ -566,8 +760,10 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     _refuse_unknown(frame, unheard[unheard.groupby(unheard).transform("size") >= REPEATED])
     alone = alone[alone.map(lambda name: len(name) > 1 and name[0].isupper()) | ~known[alone.index]]
     named = replies.drop(alone.index).map(cache(scoring.credited_name)).dropna()
+    nobody = {*map(name_key, frame.attrs.get("nobody", ()))}
     heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))} if len(named) else ()
     names = [*alone, *(name for name in named if name_key(name) not in heard)]
+    names = [name for name in names if name_key(name) not in nobody]
     return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"] if names else []
 
 

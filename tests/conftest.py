@@ -34,7 +34,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # after a shell's `&` 
 # For the whole session and its child processes. Empty and not removed: `.env` fills in what is missing.
 for _provider in models.providers().values():
     os.environ |= dict.fromkeys((*_provider.keys, *filter(None, [_provider.base_url_env])), "")
-_OURS = ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS")
+_OURS = ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_PROGRESS", "MPLBACKEND")  # the last changes what kernels draw
 for _name in (*_OURS, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
     os.environ.pop(_name, None)
     os.environ.pop(_name.lower(), None)

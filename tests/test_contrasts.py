@@ -59,6 +59,16 @@ def test_paired_models_are_the_paired_difference_by_prompt():
     pd.testing.assert_frame_equal(shared.reset_index(drop=True), common.head(1), check_dtype=False, rtol=1e-12)
 
 
+def test_scores_are_read_where_the_last_evaluator_shares_no_prompt_with_a_pair():
+    frame = two_conditions().query("condition == 'hints=true;told=true'").assign(score=0.5)
+    is_last = frame["evaluator_model"] == "m2"
+    apart = frame[(frame["prompt_id"] < 20) != is_last]  # m0 and m1 saw the first prompts, m2 the others
+    table = paired_models(apart)
+    assert table.dropna(subset="estimate")["evaluator"].tolist() == ["m0 - m1"]
+    without = paired_models(apart[apart["evaluator_model"] != "m2"])
+    assert table[table["evaluator"] == "m0 - m1"]["estimate"].tolist() == without["estimate"].tolist()
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Models in general
 

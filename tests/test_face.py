@@ -18,7 +18,7 @@ from conftest import KEY, wait_for
 import selfeval as se
 from selfeval import ROOT
 from selfeval.asking.client import Asking
-from selfeval.errors import SelfevalError
+from selfeval.errors import InputError, SelfevalError
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
 ASKING = {name: getattr(se, name) for name in se.ASKING}
@@ -105,6 +105,11 @@ WORKS = {
     "functions, each its own author": lambda c: se.collect_predictions(se.generate_texts([echo, shout], 2)),
     "a function about itself": lambda c: se.measure_identity(se.ask_identity(echo, limit=2), n_resamples=2),
     "who is who, and no models": lambda c: se.collect_predictions(c.anna, authors={"Anna": FLEET[0]}, limit=1),
+    "models in the text of a list": lambda c: se.generate_texts('["sim/good", "sim/chance"]', 1),
+    "models in a Series": lambda c: se.generate_texts(pd.Series(FLEET), 1),
+    "prompts in a Series": lambda c: se.generate_texts(FLEET[0], pd.Series(["Describe rain.", "Describe snow."])),
+    "texts by author and prompt": lambda c: se.collect_predictions({name: {"p": name, "q": "A."} for name in FLEET}),
+    "texts by column": lambda c: se.collect_predictions(c.texts.to_dict("list"), limit=1),
     "chat messages": lambda c: se.judge([{"messages": TALK}], [echo, echo], "independent"),
 }
 REFUSED = {
@@ -119,6 +124,20 @@ REFUSED = {
     "answers to save": (lambda c: se.save(c.answers, c.path.parent), "measure it first"),
     "two kinds in one folder": (lambda c: [se.save(each, c.path.parent) for each in (c.identity, c.result)], "replace"),
     "an unknown statistic": (lambda c: se.measure_recognition(c.answers, statistics="advantag"), "advantage"),
+    "a text that only begins as a list": (
+        lambda c: se.generate_texts('["sim/good", ', 1),
+        "which is no list; write it",
+    ),
+    "texts without prompts": (
+        lambda c: se.collect_predictions({name: ["A."] for name in FLEET}),
+        "{author: {prompt: te",
+    ),
+    "texts in a Series": (
+        lambda c: se.collect_predictions(c.texts["text"]),
+        "must be a DataFrame, dictionaries or a f",
+    ),
+    "no verdicts": (lambda c: se.measure_jury(pd.DataFrame()), "give what `judge` returned"),
+    "texts as existence": (lambda c: se.measure_existence(c.texts), "need the fields answer_type"),
     "a conversation without its source": (lambda c: se.judge([CHAT], FLEET), "source"),
 }
 TALK = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi?"}]
@@ -155,6 +174,26 @@ def test_wrong_input_is_one_sentence_with_the_remedy(name, case):
     with pytest.raises(SelfevalError, match=re.escape(remedy)) as caught:
         attempt(case)
     assert "\n" not in str(caught.value)
+
+
+EMPTY = {
+    "generate_texts": lambda rows: se.generate_texts(FLEET, rows), "collect_predictions": se.collect_predictions,
+    "likelihoods": se.likelihoods, "controls": se.controls, "measure_recognition": se.measure_recognition,
+    "measure_implicit": lambda rows: se.measure_implicit(rows, rows), "measure_identity": se.measure_identity,
+    "measure_existence": se.measure_existence, "measure_jury": se.measure_jury,
+    "judge": lambda rows: se.judge(rows, "sim/juror-stern"),
+    "converse": lambda rows: se.converse("sim/talker", transcripts=rows, replay=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", EMPTY)
+def test_no_rows_are_one_sentence_and_nothing_is_asked(verb):
+    for rows in ([], (), pd.DataFrame(), pd.DataFrame({"author": []}), pd.DataFrame({"prompt": [None, " "]})):
+        with pytest.raises(InputError) as caught:
+            EMPTY[verb](rows)
+        assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
+    with pytest.raises(SelfevalError):
+        EMPTY[verb](None)
 
 
 def test_a_figure_is_drawn_at_the_place_of_axes_and_other_plots_are_those_of_pandas(result):

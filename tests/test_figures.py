@@ -118,7 +118,7 @@ def test_a_side_that_the_style_does_not_know_is_drawn_beside_those_it_knows(side
 def test_rates_have_no_null_and_a_legend_names_only_what_is_drawn():
     rows = rows_of((0.1, 0.3), (0.2, 0.4), panel=["a", "b"], null=[0, np.nan], side=["human", "model"])
     fig = figures.dots(rows, "x")
-    assert legend(fig) == ["people", "models", "interval excludes 0"]
+    assert legend(fig) == ["people", "models"], "a filled mark would say `excludes 0` of a rate, too"
     assert [len(ax.lines) for ax in fig.axes] == [1, 0]
     alone = figures.dots(rows.assign(side="human").iloc[1:], "x")
     assert legend(alone) == ["people"] and figures.dots(rows.assign(estimate=np.nan), "x") is None
@@ -286,3 +286,12 @@ def test_the_committed_results_are_small_and_of_every_kind():
     found = se.read_results("results/families") + se.read_results("results/demo")
     assert {one.kind for one in found} == {*KINDS} - {"log"} and all(len(one) for one in found)
     assert sum(path.stat().st_size for path in (se.DATA / "results").rglob("*.csv")) < 8_000_000
+
+
+@pytest.mark.parametrize("place", ["panel", "line"])
+def test_where_some_marks_have_no_null_no_mark_is_hollow(place):
+    rows = rows_of((-0.1, 0.3), (0.0, 0.4), null=[0, np.nan])
+    rows[place] = ["a difference", "a share"]
+    drawn = [points for ax in figures.dots(rows, "x").axes for points in marks(ax).values()]
+    assert len({tuple(face) for points in drawn for face in points.get_facecolor()}) == 1
+    assert not any(label.startswith("interval") for ax in figures.dots(rows, "x").axes for label in marks(ax))

@@ -417,3 +417,258 @@ def test_replies_under_the_published_names_are_read_beside_those_under_ours():
     read = se.measure_recognition(pd.DataFrame(rows), **FEW).records
     assert [*read["reply"]] == ["YES", "NO", "NO"] and [*read["predicted_self"]] == [True, False, False]
     assert read["reasoning"].iloc[0] == "It is like me."
+
+
+# what no single record shows ------------------------------------------------------------------------------------------
+
+
+def own(frame):
+    return frame["true_model"] == frame["evaluator_model"]
+
+
+def right(frame):
+    return own(frame) == (frame["reply"] == "YES")
+
+
+def scores(frame, claimed, other):
+    return frame.assign(score=frame["reply"].map({"YES": claimed, "NO": other}))
+
+
+def half_of_each(frame):
+    """Leave own texts on even prompts and others' on odd ones."""
+    return frame[own(frame) == (frame["prompt_id"] % 2 == 0)]
+
+
+def by_a_slip(frame):
+    """Give a text the number of another author's text."""
+    return frame.assign(text_id=frame["text_id"].replace("Claude0", "GPT0"))
+
+
+def hyphens(frame):
+    frame = frame.replace({name: {"GPT": "gpt-4o"} for name in ("true_model", "evaluator_model")})
+    return frame.replace({"true_model": {"Llama": "gpt_4o"}})
+
+
+def by_case(frame):
+    """Spell the prompt otherwise where the text is somebody else's."""
+    letter = own(frame).map({True: "p", False: "P"})
+    return frame.assign(prompt_id=letter + frame["prompt_id"].astype(str))
+
+
+DOUBTS = {  # what is wrong: a frame that has it, what is said
+    "is_correct the other way round": (
+        lambda f: f.assign(is_correct=~right(f)),
+        "contradicts the answer in 180 of 180 records (the first is record 1, binary_self of 'GPT')",
+    ),
+    "is_correct in numbers, once wrong": (
+        lambda f: f.assign(is_correct=(right(f) != (f.index == 9)) + 0.0),
+        "contradicts the answer in 1 of 180 records (the first is record 10",
+    ),
+    "is_correct in words": (
+        lambda f: f.assign(is_correct=right(f).map({False: "TRUE", True: " False"})),
+        "contradicts the answer in 180 of 180",
+    ),
+    "scores of the other side": (
+        lambda f: scores(f, 0.2, 0.7),
+        "`score` is lower where the text is claimed, of 'Claude' in binary_self (AUC 0.00",
+    ),
+    "such scores in words": (lambda f: scores(f, "0.2", "0.7"), "give 1 - score"),
+    "weights": (lambda f: f.assign(Weight=1 + f["prompt_id"] % 2), "`Weight` is not used: every record counts once"),
+    "one text by two": (
+        lambda f: f.assign(text_full=f["text_id"].where(f["prompt_id"] > 0, "Rain.")),
+        "1 of 58 texts have two authors (the first, 'Rain.', 'GPT' and 'Claude')",
+    ),
+    "one id by two": (by_a_slip, "1 of 59 `text_id` have two authors (the first, 'GPT0', 'GPT' and 'Claude')"),
+    "own and others' on other prompts": (
+        half_of_each,
+        "No prompt has both own and others' texts of 'Claude', 'GPT', 'Llama'",
+    ),
+    "each text its prompt": (
+        lambda f: f.assign(prompt_id=f["text_id"]),
+        "`prompt_id` is `text_id` in every record, so each text is its own prompt",
+    ),
+    "each text its prompt, by other ids": (lambda f: f.assign(prompt_id="p" + f["text_id"]), "No prompt has both"),
+    "prompts in two spellings": (by_case, "No prompt has both"),
+    "hyphens in a name": (
+        hyphens,
+        "'gpt-4o' and 'gpt_4o' count as two; if they are one, say authors={'gpt_4o': 'gpt-4o'}",
+    ),
+}
+USUAL = {
+    "nothing": lambda f: f,
+    "is_correct as it is": lambda f: f.assign(is_correct=right(f)),
+    "false where no answer is": lambda f: f.assign(
+        is_correct=right(f) & (f.index > 9), reply=f["reply"].mask(f.index <= 9)
+    ),
+    "scores of the text": lambda f: scores(f, 0.7, 0.2),
+    "equal weights": lambda f: f.assign(weight=1.0),
+    "ids that begin anew": lambda f: f.assign(text_id=f["prompt_id"]),
+    "equal beginnings": lambda f: f.assign(text_preview="It was"),
+    "own texts alone": lambda f: f[own(f)],
+}
+
+
+@pytest.mark.parametrize("what", DOUBTS)
+def test_what_speaks_against_a_table_is_said(what, capsys):
+    made, sentence = DOUBTS[what]
+    se.measure_recognition(made(claimed("YES", "NO", n=20)), **FEW)
+    assert sentence in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", USUAL)
+def test_nothing_is_said_of_a_usual_table(what, capsys):
+    se.measure_recognition(USUAL[what](claimed("YES", "NO", n=20)), **FEW)
+    assert capsys.readouterr().out == ""
+
+
+# spellings, blanks, empty rows ----------------------------------------------------------------------------------------
+
+SPELLINGS = ["GPT ", "gpt", "\tGpT", "ＧＰＴ", "G\u200bPT", "GPT\u00a0"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
+def test_two_spellings_of_a_name_are_one_and_said(spelling, truth, capsys):
+    frame = claimed("YES", "NO")
+    for column in ("true_model", "evaluator_model"):
+        frame.loc[:200, column] = frame.loc[:200, column].replace("GPT", spelling)
+    pd.testing.assert_series_equal(estimates(frame), truth)
+    said = capsys.readouterr().out
+    assert f"the name {spelling!r} (" in said and "is read as 'GPT'; rename one if these are two." in said
+
+
+def test_two_spellings_in_two_files_and_composed_accents_are_one_name(tmp_path, truth, capsys):
+    frame = claimed("YES", "NO").replace("GPT", "Ren\u00e9")
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    frame[frame["prompt_id"] < 30].to_csv(one, index=False)
+    frame[frame["prompt_id"] >= 30].replace("Ren\u00e9", "rene\u0301").to_csv(two, index=False)
+    assert estimates([one, two])["Ren\u00e9"] == truth["GPT"]
+    assert "two.csv: the name 'rene\u0301' (180 times) is read as 'Ren\u00e9'" in capsys.readouterr().out
+
+
+def test_blanks_around_ids_prompts_tasks_and_headings_are_none(truth, capsys):
+    frame = claimed("YES", "NO").astype({"prompt_id": str})
+    for column in ("prompt_id", "text_id", "task_type", "true_model"):
+        frame[column] = frame[column].where(frame.index % 2 == 0, frame[column] + " ")
+    frame = frame.rename(columns=lambda name: f" {name}")
+    pd.testing.assert_series_equal(estimates(frame), truth)
+    by_words = frame.rename(columns={" prompt_id": "prompt_used"}).assign(text_id=None).drop(columns=[" text_id"])
+    pd.testing.assert_series_equal(estimates(by_words.drop(columns="text_id")), truth)
+    assert "blank" not in capsys.readouterr().out
+
+
+def test_empty_rows_of_a_spreadsheet_are_passed_over(tmp_path, truth):
+    frame = claimed("YES", "NO").astype(object)
+    frame.loc[540], frame.loc[541] = None, " "
+    frame = frame.iloc[[0, 540, *range(1, 540), 541]]
+    for source in (frame, frame.to_dict("records"), *forms(frame, tmp_path)[1:]):
+        pd.testing.assert_series_equal(estimates(source), truth)
+    frame.reset_index(drop=True).to_csv(tmp_path / "index.csv")  # the row's number is all that stands there
+    pd.testing.assert_series_equal(estimates(tmp_path / "index.csv"), truth)
+
+
+def test_a_table_with_semicolons_has_commas_in_its_numbers(tmp_path):
+    frame = scores(claimed("YES", "NO"), 0.75, 0.25)
+    frame.to_csv(tmp_path / "their.csv", sep=";", decimal=",", index=False)
+    pd.testing.assert_series_equal(estimates(tmp_path / "their.csv", "auc"), estimates(frame, "auc"))
+    frame.assign(score=frame["score"].astype(str).str.replace(".", ",")).to_csv(tmp_path / "c.csv", index=False)
+    assert "`score` is '0,75'" in refused(tmp_path / "c.csv") or "`score` is '0,25'" in refused(tmp_path / "c.csv")
+
+
+def test_a_table_by_columns_is_a_table(truth):
+    pd.testing.assert_series_equal(estimates(claimed("YES", "NO").to_dict("list")), truth)
+
+
+# no answer on request -------------------------------------------------------------------------------------------------
+
+UNKNOWN = ["unknown", "I don't know", "none of them", "Unsure", "other / no idea"]
+
+
+@pytest.mark.parametrize("word", UNKNOWN)
+@pytest.mark.parametrize("field", ["predicted_model", "predicted_self", "reply"])
+def test_words_that_are_no_answer_are_none_on_request_and_the_sentence_says_how(field, word, capsys):
+    frame = (claimed("yes", "no", field, n=10) if field == "predicted_self" else named(field=field).head(90)).copy()
+    frame.loc[:9, field] = word
+    if field != "reply":  # of a reply it is none already
+        assert f"authors={{{word!r}: 'no answer'}}" in refused(frame)
+    read = se.measure_recognition(frame, authors={word: "no answer"}, **FEW).records
+    assert read["predicted_self"].isna().tolist() == [True] * 10 + [False] * 80
+    assert word not in capsys.readouterr().out
+
+
+def test_a_word_among_answers_of_a_plain_table_is_none_on_request(capsys):
+    frame = claimed("yes", "no", "answer", n=10).drop(columns="task_type")
+    frame.loc[:4, "answer"] = "not sure"
+    assert "if 'not sure' is no answer, authors={'not sure': 'no answer'} says so" in refused(frame)
+    read = se.measure_recognition(frame, authors={"not sure": "no answer"}, **FEW).records
+    assert read["predicted_self"].isna().sum() == 5
+    assert "`answer` is read as `predicted_self`" in capsys.readouterr().out
+
+
+def test_a_title_above_the_headings_is_named(tmp_path):
+    path = tmp_path / "sheet.csv"
+    path.write_text("My results,,,,,\n" + claimed("YES", "NO", n=2).to_csv(index=False))
+    assert "the first line must be that of the headings" in refused(path)
+
+
+# pairs by place: first, second, chosen --------------------------------------------------------------------------------
+
+THEIRS = {"topic": "prompt_id", "judge": "evaluator_model", "model_a": "first", "model_b": "second", "won": "chosen"}
+WORDS = {  # what a file says of the text that was chosen: first or second, and whose
+    "words": lambda at, name: ("first", "second")[at], "numbers": lambda at, name: at + 1,
+    "letters": lambda at, name: "AB"[at], "model_a": lambda at, name: "model_" + "ab"[at],
+    "Response B": lambda at, name: "Response " + "AB"[at], "names": lambda at, name: name,
+    "names otherwise": lambda at, name: f" {name.upper()}.",
+}  # fmt: skip
+
+
+def by_place(words, judges=("ant", "bee", "owl"), prompts=20):
+    """Return rows as arenas have them: ant knows its own in 15 of 20 prompts, the others choose the first text."""
+    rows = []
+    for prompt, judge, (one, two) in itertools.product(range(prompts), judges, (("ant", "bee"), ("bee", "ant"))):
+        right = ("ant" if prompt < 15 else "bee") if judge == "ant" else one
+        rows.append([f"p{prompt}", judge, one, two, words((one, two).index(right), right)])
+    return pd.DataFrame(rows, columns=[*THEIRS])
+
+
+@pytest.mark.parametrize("form", WORDS)
+def test_pairs_of_first_second_and_chosen_are_read_in_one_call(form, capsys):
+    found, _ = measured(by_place(WORDS[form]), THEIRS)
+    assert found["ant", "self_accuracy"].estimate == 0.75 and found["bee", "self_accuracy"].estimate == 0.5
+    assert found["ant", "neutral_rate"].estimate == 0.5 and found["ant", "own_minus_neutral"].estimate == 0.25
+    assert (found["ant", "self_accuracy"].n, found["ant", "self_accuracy"].clusters) == (40, 20)
+    assert ("owl", "self_accuracy") not in found
+    assert "are read as pairs, 40 of them judged by a model that wrote neither text" in capsys.readouterr().out
+
+
+def test_such_pairs_are_those_of_own_and_other_text_with_the_place():
+    frame = by_place(WORDS["words"], judges=("ant", "bee"))
+    own_first = frame["judge"] == frame["model_a"]
+    same = pd.DataFrame({
+        "prompt_id": frame["topic"], "evaluator_model": frame["judge"], "true_model": frame["judge"],
+        "other_model": frame["model_b"].where(own_first, frame["model_a"]),
+        "position": own_first.map({True: 1, False: 2}), "predicted_self": own_first == (frame["won"] == "first"),
+    })  # fmt: skip
+    pd.testing.assert_frame_equal(pd.DataFrame(measured(frame, THEIRS)[1]), pd.DataFrame(measured(same, {})[1]))
+
+
+def test_such_pairs_may_be_about_the_better_text_and_have_names_and_ties_of_their_own(tmp_path, capsys):
+    path = tmp_path / "arena.tsv"
+    by_place(WORDS["words"]).rename(columns=THEIRS).to_csv(path, sep="\t", index=False)  # under our names already
+    found, result = measured({str(path): {"question": "better"}}, {})
+    assert {*result["condition"]} == {"question=better"} and found["ant", "self_accuracy"].estimate == 0.75
+    frame = by_place(WORDS["words"]).replace({"judge": {"ant": "The Ant"}})
+    assert measured(frame, THEIRS, authors={"The Ant": "ant"})[0]["ant", "self_accuracy"].estimate == 0.75
+    frame.loc[5, "won"] = "tie"
+    said = refused(frame, columns=THEIRS, authors={"The Ant": "ant"})
+    assert "record 6: `chosen` is 'tie'" in said and "authors={'tie': 'no answer'}" in said
+    capsys.readouterr()
+    found, _ = measured(frame, THEIRS, authors={"The Ant": "ant", "tie": "no answer"})
+    assert found["owl", "neutral_no_answer_rate"].estimate == 1 / 40 and "in no record" not in capsys.readouterr().out
+    for change, message in (
+        ({"model_a": "bee"}, "must be two authors, got 'bee' and 'bee'"), ({"won": "x y"}, "`chosen` is 'x y'"),
+        ({"model_b": None}, "must be two authors, got 'ant' and None"), ({"won": 3}, "`chosen` is 3"),
+    ):  # fmt: skip
+        assert message in refused(by_place(WORDS["words"]).assign(**change), columns=THEIRS)
+    assert "not who chose" in refused(
+        frame.drop(columns="judge"), columns={k: v for k, v in THEIRS.items() if k != "judge"}
+    )

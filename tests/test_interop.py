@@ -107,6 +107,53 @@ def test_a_retry_counts_once_other_arguments_are_another_condition_and_a_log_wit
         )
 
 
+def log_of(folder, name, values, **eval_fields):
+    """Write a log of one score per sample, C or I; a sample whose value is None was invalidated by hand."""
+    about = {"timestamp": "2026-01-02T00:00:00+00:00", "author": "me", "reason": "a broken tool"}
+    samples = [
+        {"id": k, "epoch": 1, "scores": {"s": {"value": value or "I"}}, "invalidation": None if value else about}
+        for k, value in enumerate(values)
+    ]
+    made = {"version": 2, "status": "success", "invalidated": None in [*values], "samples": samples}
+    made["eval"] = {"model": "m", "task": "t", "task_id": "T"} | eval_fields
+    (folder / f"{name}.json").write_text(json.dumps(made))
+    return folder / f"{name}.json"
+
+
+@pytest.mark.parametrize(("failed", "retried"), [
+    ("2026-03-29T10:30:00+02:00", "2026-03-29T09:00:00+00:00"),
+    ("2026-03-29T08:30:00.123456+00:00", "2026-03-29T09:00:00Z"),
+    ("2026-11-01T01:59:00-04:00", "2026-11-01T01:01:00-05:00"),  # the end of summer time
+    ("2026-03-29T09:00:00", "2026-03-29T09:30:00+00:00"),
+])  # fmt: skip
+def test_of_two_logs_the_later_moment_counts_whatever_the_offset(failed, retried, tmp_path):
+    logs = log_of(tmp_path, "a", "III", created=failed), log_of(tmp_path, "b", "CCC", created=retried)
+    for order in (logs, logs[::-1]):
+        result = se.measure_log(order).set_index("statistic")["estimate"]
+        assert result["rate"] == 1
+
+
+def test_invalidated_samples_are_left_out_aloud_and_of_nothing_else_there_is_no_result(tmp_path, capsys):
+    result = se.measure_log(log_of(tmp_path, "one", ["C", "I", None, "C", None])).set_index("statistic")
+    assert result.loc["rate", ["estimate", "n"]].tolist() == [pytest.approx(2 / 3), 3]
+    assert result.loc["no_answer_rate", "estimate"] == 0
+    assert "Samples that are marked as invalidated are left out: 2." in capsys.readouterr().out
+    first = log_of(tmp_path, "first", [None, "C", "C"], created="2026-01-01T00:00:00Z")
+    again = log_of(tmp_path, "again", ["C", "C", "C"], created="2026-01-01T01:00:00Z")
+    assert se.measure_log([first, again]).set_index("statistic").loc["rate", "n"] == 3
+    assert "invalidated" not in capsys.readouterr().out, "the retry took its place"
+    with pytest.raises(InputError, match=r"All samples in .* are marked as invalidated"):
+        se.measure_log(log_of(tmp_path, "none", [None, None]))
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "started"])
+def test_a_log_of_a_run_that_did_not_end_says_so(status, tmp_path, capsys):
+    se.measure_log(written(tmp_path, status=status, a=[1, 0]))
+    assert (
+        f"log.json: the run's status is {status!r}; the 2 samples that it has are counted." in capsys.readouterr().out
+    )
+
+
 def test_an_eval_file_is_read_and_one_in_zstandard_says_what_to_do(tmp_path):
     file, samples = tmp_path / "log.eval", {f"samples/{k}.json": each for k, each in enumerate(LOGS[1]["samples"])}
     with zipfile.ZipFile(file, "w") as made:
@@ -166,7 +213,8 @@ def test_records_of_every_eval_ever_are_valid(results, tmp_path):
 
 
 def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
-    log = pytest.importorskip("inspect_ai.log")
+    from inspect_ai import log  # takes seconds
+
     for kind in ("answers", "recognition", "identity", "jury"):
         folder = se.save(results[kind], tmp_path / kind, form="inspect")
         for each in log.list_eval_logs(str(folder)):  # `inspect view` reads the head alone
@@ -176,3 +224,16 @@ def test_inspect_itself_reads_what_we_write_and_converts_it(results, tmp_path):
     log.convert_eval_logs(str(tmp_path / "answers"), "eval", str(tmp_path / "eval"))
     again = se.measure_recognition(tmp_path / "eval")
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(results["recognition"]), check_exact=True)
+
+
+def test_what_inspect_itself_invalidates_is_left_out(tmp_path, capsys):
+    from inspect_ai import log
+
+    read = log.read_eval_log(str(FILES[0]))
+    uuids = [sample.uuid for sample in read.samples[:2]]
+    changed = log.invalidate_samples(read, uuids, log.ProvenanceData(author="me", reason="a broken tool"))
+    before = se.measure_log(FILES[0]).set_index(["condition", "statistic"])["n"]
+    for name in ("log.json", "log.eval"):
+        log.write_eval_log(changed, str(tmp_path / name))
+        after = se.measure_log(tmp_path / name).set_index(["condition", "statistic"])["n"]
+        assert (before - after).max() == 2 and "invalidated are left out: 2." in capsys.readouterr().out

@@ -53,6 +53,23 @@ def both_sources(people, models) -> pd.DataFrame:
 # Hand-computed cases and outside references
 
 
+def test_a_further_dimension_is_measured_as_the_score_is():
+    """Openness, as jurors a and b score it: people .2 and .4, models .9, .7 and one without a score."""
+    scores = both_sources({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"a": [0.5, 0.5, 0.5], "b": [0.5, 0.5, 0.5]})
+    openly = {"human": {"a": [0.1, 0.4], "b": [0.3, 0.4]}, "model": {"a": [0.9, 0.6, None], "b": [0.9, 0.8, None]}}
+    given = [
+        {"identity": openly[each.source][each.juror][int(each.conversation_id[-1])]} for each in scores.itertuples()
+    ]
+    table = jury_table(scores.assign(dimensions=given))
+    mean = table[table["statistic"] == "identity_mean_score"].set_index("author")
+    assert mean["estimate"].to_dict() == pytest.approx({"human": 0.3, "model": 0.8})
+    assert mean.loc["model", "clusters"] == 2 and "no_verdict=1" in mean.loc["model", "note"]
+    gap = found(table, "identity_discrimination")
+    t, p = sps.ttest_ind([0.2, 0.4], [0.9, 0.7], equal_var=False)
+    assert gap["estimate"] == pytest.approx(-0.5) and gap["p"] == pytest.approx(p, abs=0.01) and t < 0
+    assert not jury_table(scores)["statistic"].str.startswith("identity").any()
+
+
 def test_means_and_no_answers_by_hand():
     table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}))
     mean = found(table, "mean_score")

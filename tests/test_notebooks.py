@@ -11,6 +11,7 @@ from papermill import inspect_notebook
 from written_files import run_kernel
 
 from selfeval import ROOT
+from selfeval.sweep.file import FINDING
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -40,6 +41,15 @@ def test_papermill_sees_every_parameter_and_they_are_few(path):
     assert all(each["help"] for each in seen.values())
     parts = re.findall(r"^    .*", parameters.source, re.M)  # of parameters that are dicts, a line each
     assert all("  # " in part for part in parts)
+
+
+@by_name
+def test_what_the_committed_run_found_stands_in_cells_that_reports_of_other_runs_leave_out(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    lacking = [
+        cell.id for cell in cells if "committed run" in cell.source and FINDING not in cell.metadata.get("tags", ())
+    ]
+    assert lacking == [], f"give them the tag {FINDING!r}, and keep in cells without it how to read what is shown"
 
 
 def test_a_progress_bar_is_shown_for_each_round_of_questions():

@@ -125,6 +125,115 @@ def test_the_prompts_of_the_registered_study_are_120_and_none_of_the_packaged_on
         assert len(values) == 120 and not values & {row[field] for row in packaged}
 
 
+# forms of files -------------------------------------------------------------------------------------------------------
+
+TEXTS = [{"author": a, "prompt": f"p{k}", "text": f"Text {k} of {a}, so; {k},5"} for k in range(3) for a in ("me", "é")]
+
+
+def as_csv(**how):
+    return lambda frame, path: frame.to_csv(path, index=False, **how)
+
+
+def as_json(made, **how):
+    return lambda frame, path: path.write_text(json.dumps(made(frame.to_dict("records")), indent=2), **how)
+
+
+def with_lines(before="", after=""):
+    return lambda frame, path: path.write_text(before + frame.to_csv(index=False) + after, encoding="utf-8")
+
+
+FORMS = {  # name of the file: how somebody's program writes it
+    "plain.csv": as_csv(), "excel.csv": as_csv(encoding="utf-8-sig"), "continental.csv": as_csv(sep=";", decimal=","),
+    "tabs.tsv": as_csv(sep="\t"), "tabs.csv": as_csv(sep="\t"), "unicode.csv": as_csv(sep="\t", encoding="utf-16"),
+    "pipes.csv": as_csv(sep="|"), "packed.csv.gz": as_csv(), "packed.tsv.xz": as_csv(sep="\t"),
+    "names-separator.csv": lambda frame, path: path.write_text("sep=;\n" + frame.to_csv(sep=";", index=False)),
+    "commas-below.csv": with_lines(after=",,\n ,,\n"), "index.csv": lambda frame, path: frame.to_csv(path),
+    "packed.jsonl.gz": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+    "packed.jsonl.bz2": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+    "utf-16.jsonl": lambda frame, path: path.write_text(frame.to_json(orient="records", lines=True), "utf-16"),
+    "under-data.json": as_json(lambda rows: {"data": rows}),
+    "under-results.json": as_json(lambda rows: {"model": "x", "results": rows, "settings": {"a": 1}}),
+    "under-another.json": as_json(lambda rows: {"evaluations": rows}),
+    "by-number.json": lambda frame, path: frame.to_json(path, orient="index"),
+    "columns.json": lambda frame, path: frame.to_json(path), "split.json": lambda frame, path: frame.to_json(
+        path, orient="split"
+    ), "table.json": lambda frame, path: frame.to_json(path, orient="table"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_table_is_read_in_the_forms_that_programs_write(name, tmp_path, capsys):
+    FORMS[name](pd.DataFrame(TEXTS), tmp_path / name)
+    found = read_texts(tmp_path / name)
+    assert [{field: text[field] for field in TEXTS[0]} for text in found] == TEXTS
+    said = capsys.readouterr().out
+    assert ("the records are those under" in said) == (name.startswith("under") or name == "table.json")
+    assert ("left out are model, settings" in said) == (name == "under-results.json")
+
+
+def test_a_record_that_has_a_list_under_such_a_name_stays_a_record(tmp_path):
+    rows = [{"id": k, "results": [{"a": 1}]} for k in range(2)]
+    assert read_jsonl(write(tmp_path / "x.jsonl", *rows)) == rows
+    assert read_jsonl(write(tmp_path / "y.jsonl", rows[0] | {"results": [1, 2]})) == [rows[0] | {"results": [1, 2]}]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("x.zip", b"PK", "is packed; unpack it, or pack the file by itself as .gz"),
+    ("x.csv.gz", b"no gzip", "cannot be read"), ("x.jsonl.gz", b"no gzip", "cannot be read"),
+    ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "cannot be read"), ("x.jsonl.xz", b"no xz", "cannot be read"),
+    ("x.json", b'{"data": [{"a": 1}], "texts": [{"a": 2}]}', "holds rows under data, texts"),
+    ("x.json", b'{"data": []}', "holds no record"), ("x.csv", b"author,prompt,text\n,,\n", "one at least"),
+    ("x.csv", "author;prompt;text\né;p;t".encode("cp1252"), "save it as CSV in UTF-8"),
+])  # fmt: skip
+def test_a_file_that_cannot_be_read_is_one_sentence(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_texts(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_and_ids_are_read_without_blanks_and_two_spellings_of_an_author_are_one_and_said(tmp_path, capsys):
+    rows = [{" author": f"{a} ", "prompt": "p ", "prompt_id": " q", "text ": f"{a}."} for a in ("Ann", "bob")]
+    found = read_texts(rows)
+    assert [(t["author"], t["prompt_id"], t["text"]) for t in found] == [("Ann", "q", "Ann."), ("bob", "q", "bob.")]
+    assert capsys.readouterr().out == "", "nothing has two spellings"
+    names = ["ann", "ann", "Ann", "ann ", "a\u200bnn", "ａｎｎ", "Rene\u0301", "Ren\u00e9", "GPT\u00a04", "gpt  4"]
+    found = read_texts([{"author": a, "prompt": f"p{k}", "text": f"t{k}"} for k, a in enumerate(names)])
+    assert {text["author"] for text in found} == {"ann", "Ren\u00e9", "GPT\u00a04"}
+    said = capsys.readouterr().out
+    assert "`texts`: the author 'Ann' (1 time) is read as 'ann'; rename one if these are two." in said
+    assert said.count("is read as 'ann'") == 4
+
+
+def test_a_text_of_two_authors_is_said(capsys):
+    read_texts([{"author": a, "prompt": "p", "text": t} for a, t in (("a", "Same."), ("b", "Same. "), ("b", "Other."))])
+    assert (
+        "1 text of two authors each in the same words (the first, 'Same.', of 'a' and 'b')" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize("given", [
+    pd.Series(["a b", "c d"]), pd.Index(["a b", "c d"]), '["a b", "c d"]', ("a b", "c d"), {"one": "a b", "two": "c d"},
+    {"prompt_id": ["one", "two"], "prompt": ["a b", "c d"]}, pd.DataFrame({"Prompt": ["a b", "c d"]}),
+    pd.Series(["a b", "c d"]).to_numpy(),
+    [{"prompt_id": " one", "prompt": "a b"}, {"prompt": "c d"}],
+], ids=lambda given: type(given).__name__)  # fmt: skip
+def test_prompts_may_be_texts_in_any_list(given):
+    found = read_prompts(given)
+    assert [row["prompt"] for row in found] == ["a b", "c d"]
+    assert found[0]["prompt_id"] in ("one", records.prompt_id_of("a b "))
+
+
+def test_texts_may_be_a_mapping_by_author_and_prompt_or_by_column():
+    by_author = {"a": {"p": "one", "q": ["two", "three"]}, "b": {"p": "four"}}
+    found = [(text["author"], text["prompt"], text["sample"], text["text"]) for text in read_texts(by_author)]
+    assert found == [("a", "p", 0, "one"), ("a", "q", 0, "two"), ("a", "q", 1, "three"), ("b", "p", 0, "four")]
+    assert [text["text"] for text in read_texts({"author": ["a"], "prompt": ["p"], "text": ["one"]})] == ["one"]
+    for given in ({"a": ["one", "two"]}, {"a": "one"}):
+        with pytest.raises(InputError, match=r"must be \{author: \{prompt: text\}\}"):
+            read_texts(given)
+
+
 # predictions made elsewhere -------------------------------------------------------------------------------------------
 
 

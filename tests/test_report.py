@@ -6,10 +6,13 @@ import re
 import shutil
 
 import nbformat
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from written_files import run_command
 
-from selfeval import ROOT
+import selfeval as se
+from selfeval import DATA, ROOT, face
 from selfeval.errors import InputError
 from selfeval.sweep.report import build
 
@@ -72,9 +75,9 @@ def site(tmp_path_factory):
     manifest = {name: hostile(name) for name in ("status", "cause")}
     given = {"evaluators": [hostile("models"), "sim/good"], "models": "sim/chance"}
     bad = add_run(sweep, "hostile<b onclick=hit()>", notebook(ROOT), **manifest, ended=end, parameters=given)
-    (bad / "results.csv").write_text(
-        f'evaluator,conclusion\nm/1,\nm/2,"{hostile("conclusion").replace(chr(34), "")}"\n'
-    )
+    rows = pd.read_csv(DATA / "results" / "sample" / "existence" / "existence.csv")
+    rows = rows[(rows["statistic"] == "discrimination") & rows["condition"].str.startswith("answer=true")]
+    rows.assign(evaluator="m/2", conclusion=hostile("conclusion")).to_csv(bad / "existence.csv", index=False)
     fine = add_run(sweep, "fine", plain, status="ok", started="2026", ended=end, parameters={"agent": "sim/talker"})
     (fine / "counts.csv").write_text("a\n1\n")
     add_run(sweep, "cut", '{"cells": [')
@@ -102,7 +105,7 @@ def test_the_list_has_every_run_with_models_date_and_conclusion(site):
     pages = [about["href"] for tag, about in start.tags if tag == "a"]
     assert {site / name for name in pages} == {*site.glob("pages/*.html")} and len(pages) == 3
     assert "Fine" in start.text and "mine/asked/fine" in start.text and "sim/talker" in start.text
-    assert "2026-01-02" in start.text and "m/2: conclusion!" in start.text
+    assert "2026-01-02" in start.text and "conclusion! " in start.text and ": m/2" in start.text
     assert any("cannot be read" in Page(site / name).text for name in pages)
 
 
@@ -141,3 +144,109 @@ def test_a_report_replaces_a_report_and_nothing_else(site, tmp_path):
     ):
         with pytest.raises(InputError, match=why):
             build([tmp_path / folder], tmp_path / out)
+
+
+# a study far from the project: one verdict, no path, no finding of ours -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study on simulated models in a folder of its own: (folder, what the terminal said)."""
+    folder = tmp_path_factory.mktemp("scratch") / "mine"
+    said = run_command("recognise", "--models", "sim/good,sim/chance,sim/perfect", "--limit", 30, "-y", "--out", folder)
+    return folder, said
+
+
+def site_text(index):
+    """Return what stands in all files of a report."""
+    return "".join(file.read_text("utf-8") for file in index.parent.rglob("*.html"))
+
+
+def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
+    folder, said = study
+    verdict = "recognises: Good, Perfect; no evidence: Chance"
+    lines = [line.split() for line in said.splitlines() if line.startswith(("exact_model", "binary_self"))]
+    in_terminal = {(line[0], line[1]): " ".join(line[15:]) for line in lines}
+    assert len(lines) == 6 and {*in_terminal.values()} == {"recognises", "no evidence"}
+    assert {model for (_, model), conclusion in in_terminal.items() if conclusion == "no evidence"} == {"Chance"}
+    assert verdict in Page(folder / "report" / "index.html").text
+    [result] = se.read_results(folder / "recognition")
+    assert face.verdict(result) == verdict
+
+
+@pytest.mark.parametrize(("place", "verdict"), [
+    ("results/families/recognition",
+     "binary_self – constant answer: SmolLM2; no evidence: Qwen2.5 Coder, SmolLM2 (captain). "
+     "exact_model – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain)"),
+    ("results/families/identity", "recognises: Qwen2.5 Coder; no evidence: Qwen2.5 Coder (untold), SmolLM2"),
+    ("results/families/jury", "no evidence: debate, independent, reask"),
+    ("results/families/implicit-people",
+     "binary_self, reading=yes or no – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
+     "exact_model, reading=names the author – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
+     "exact_model, reading=oracle – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
+     "exact_model, reading=own likelihood – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
+     "exact_model, reading=style – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain)"),
+])  # fmt: skip
+def test_each_kind_of_result_is_told_in_a_line(place, verdict):
+    [result] = se.read_results(place)
+    assert face.verdict(result) == verdict
+
+
+def test_no_path_is_left_of_a_study_that_lies_elsewhere_or_was_moved(study, tmp_path):
+    folder, _ = study
+    text = site_text(folder / "report" / "index.html")
+    assert str(folder.parent) not in text and "mine/answers/" in text, "where it lies within the study stays"
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved, ignore=shutil.ignore_patterns("report"))
+    text = site_text(build([moved], tmp_path / "site"))
+    assert str(folder.parent) not in text and str(tmp_path) not in text
+    assert "recognises: Good, Perfect" in text
+
+
+def test_a_file_that_a_parameter_names_is_told_without_where_it_lies(tmp_path):
+    lab, away = tmp_path / "lab", tmp_path / "away" / "deep"
+    cells = [new_code_cell('out: str = ""', metadata={"tags": ["parameters"]})]
+    given = f'out = "{away}/run"\nprompts = ["{lab}/prompts.csv"]'
+    cells.append(new_code_cell(given, metadata={"tags": ["injected-parameters"]}))
+    cells.append(new_code_cell("1", outputs=[new_output("stream", text=f"read {lab}/prompts.csv, {away}/run/x.csv")]))
+    (tmp_path / "runs").mkdir()
+    nbformat.write(new_notebook(cells=cells), tmp_path / "runs" / "a.ipynb")
+    text = site_text(build([tmp_path / "runs"], tmp_path / "site"))
+    assert str(tmp_path) not in text and "read prompts.csv, run/x.csv" in text
+
+
+FOUND = re.compile(r"committed run|captain named itself", re.I)
+COMMITTED = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def prose(cells):
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_a_study_of_ones_own_says_nothing_about_ours(study):
+    folder, _ = study
+    notebooks = [*folder.rglob("notebook.ipynb")]
+    assert len(notebooks) == 3
+    assert not FOUND.search(site_text(folder / "report" / "index.html"))
+    for file in notebooks:
+        cells = nbformat.read(file, as_version=4).cells
+        assert not FOUND.search(prose(cells)) and "#" in prose(cells)
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_a_report_leaves_out_our_findings_where_papermill_gave_other_parameters(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "markdown" or "tags" in cell.metadata]
+    [place] = [number for number, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", [])]
+    for name, injected in {"same": "", "own": "seed = 77\nresults = 'mine'\nfolder = 'mine'"}.items():
+        run = nbformat.from_dict(notebook)
+        if injected:
+            run.cells.insert(place + 1, new_code_cell(injected, metadata={"tags": ["injected-parameters"]}))
+        (tmp_path / name).mkdir()
+        nbformat.write(run, tmp_path / name / "out.ipynb")
+    same = site_text(build([tmp_path / "same"], tmp_path / "site"))
+    own = site_text(build([tmp_path / "own"], tmp_path / "site"))
+    assert not FOUND.search(own)
+    tagged = [cell for cell in notebook.cells if "committed" in cell.metadata.get("tags", [])]
+    assert len(FOUND.findall(same)) >= len([cell for cell in tagged if FOUND.search(cell.source)])
+    assert tagged or path.stem in ("05_role_play", "08_validation", "09_paper_figures")

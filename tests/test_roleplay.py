@@ -7,6 +7,7 @@ import json
 import re
 import threading
 
+import pandas as pd
 import pytest
 from test_client import within
 
@@ -200,6 +201,47 @@ def test_the_agent_is_the_one_named_so_or_the_second_to_speak(tmp_path, speakers
     else:
         with pytest.raises(InputError, match=r"`agent` must name the speaker under judgement \(Ann, Bob"):
             read_conversations(path)
+
+
+ASKED, SAID = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yes.\nYou?"}
+CHATS = {  # how a chat is written: the row
+    "messages": {"messages": [{"role": "system", "content": "Be kind."}, ASKED, SAID]},
+    "turns with roles": {"turns": [{"role": "system", "content": "Be kind."}, ASKED, SAID]},
+    "parts": {"messages": [ASKED | {"content": [{"text": "Hi?"}]}, SAID | {"content": ["Yes.", "You?"]}]},
+    "typed parts": {"messages": [ASKED, SAID | {"content": [{"type": "text", "text": t} for t in ("Yes.", "You?")]}]},
+    "text for content": {"messages": [{"role": "user", "text": "Hi?"}, {"role": "assistant", "text": "Yes.\nYou?"}]},
+    "speaker and content": {"source": "model", "turns": [
+        {"speaker": "user", "content": "Hi?"}, {"speaker": "agent", "content": [{"text": "Yes.\nYou?"}]}
+    ]},
+    "the agent by its role": {"agent": "assistant", "messages": [ASKED, SAID]},
+    "words that are a role": {"messages": [ASKED, SAID, ASKED | {"content": "assistant"}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CHATS)
+def test_chats_have_role_or_speaker_and_content_or_text(form, tmp_path):
+    row = {"conversation_id": "c"} | CHATS[form]
+    for given in ([row], save(tmp_path / "chat.jsonl", row)):
+        [talk] = read_conversations(given)
+        assert talk.exchanges() == [Exchange(1, "Hi?", "Yes.\nYou?")] and (talk.agent, talk.source) == (
+            "agent",
+            "model",
+        )
+    assert [turn.text for turn in talk.turns[2:]] == ["assistant"] * (form == "words that are a role")
+
+
+@pytest.mark.parametrize("content", [None, [{"type": "image_url", "image_url": "x"}], [], {"text": "Yes."}, 3])
+def test_a_message_without_words_is_named(content):
+    with pytest.raises(InputError, match="record 1, turn 2: a turn needs a `text`"):
+        read_conversations([{"messages": [ASKED, SAID | {"content": content}]}])
+
+
+def test_verdicts_may_be_a_table(tmp_path):
+    rows = [VERDICT | {"source": "model", "conversation_id": f"c{score}", "score": score} for score in (0, 1)]
+    (tmp_path / "v.csv").write_text(pd.DataFrame(rows).to_csv(index=False) + ",,\n")
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(se.measure_jury(tmp_path / "v.csv")), pd.DataFrame(se.measure_jury(rows)), check_dtype=False
+    )
 
 
 WRONG = {  # what a sentence names: the record

@@ -58,7 +58,11 @@ def test_a_stage_that_breaks_a_rule_is_named(folder, stage, message):
         ("name: a\nname: b\nstages: []\n", "the key 'name' twice"),
         ("name: ../a\nstages: [{notebook: rows}]", "the name '../a' must be letters"),
         ("name: a\nstages: [{notebook: rowz}]", "there is no notebook 'rowz'"),
-        ("name: a\nstages: [{notebook: 01_generate_texts, grid: {seed: [0, 1]}}]", "write to one `corpus`, 'sample'"),
+        (
+            "name: a\nstages: [{notebook: 01_generate_texts, parameters: {corpus: mine}, grid: {seed: [0, 1]}}]",
+            "write to one `corpus`, 'mine'",
+        ),
+        ("name: a\nstages: [{notebook: 01_generate_texts, parameters: {limit: 3}}]", "give `corpus`"),
     ],
 )
 def test_a_file_that_breaks_a_rule_is_named_and_nothing_runs(folder, text, message, monkeypatch):

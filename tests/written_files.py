@@ -3,7 +3,9 @@
 import ast
 import asyncio
 import contextlib
+import importlib
 import io
+import sys
 
 import matplotlib
 import matplotlib.pyplot
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from IPython.display import display
 from nbclient import NotebookClient
 
-from selfeval import ROOT
+from selfeval import DATA, ROOT
 from selfeval.cli import main
 from selfeval.sweep.kernels import KernelManager
 
@@ -59,3 +61,11 @@ def run_command(*arguments):
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, f"selfeval {arguments}: {result.output} {result.exception}"
     return result.output
+
+
+def stand_in(patch, folder):
+    """Put a folder in the place of data/ for all that the package writes and reads in this process."""
+    importlib.import_module("selfeval.face")  # what it imports reads data/ of its own
+    for name, module in [*sys.modules.items()]:
+        if name.split(".")[0] == "selfeval" and getattr(module, "DATA", None) == DATA:
+            patch.setattr(module, "DATA", folder)

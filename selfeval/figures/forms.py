@@ -37,7 +37,8 @@ def dots(
     rows: line, estimate, low, high; sides share a row, in their colours, and one that `style.SIDES` does not have is in
     ink; simulated models stand apart, below. label: of the axis.
     null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
-    rows may have a `null` each, NaN where there is no such value. limits: of the axis. A column `block` puts its rows
+    rows may have a `null` each, NaN where there is no such value. Where some have one and others none, no mark is
+    hollow: intervals and lines at the null say it already. limits: of the axis. A column `block` puts its rows
     together, in the order given, under a line that names it.
     """
     if rows["estimate"].isna().all():
@@ -45,6 +46,8 @@ def dots(
     rows = rows.reset_index(drop=True)
     nulls = rows.get("null", float("nan") if null is None else null)
     rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
+    rows["told_by_face"] = rows["null"] if has_null.all() else float("nan")
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
     panels = list(dict.fromkeys(rows["panel"]))
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
@@ -115,9 +118,9 @@ def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
 def _faces(rows: pd.DataFrame) -> list[tuple[str, str, pd.Series]]:
     """Return (what a mark says, its face, "" for its own colour, and which rows have it)."""
     known = rows["low"].notna() & rows["high"].notna()
-    found = [("", "", known & rows["null"].isna())]
-    for null in rows["null"].dropna().unique():
-        here = known & (rows["null"] == null)
+    found = [("", "", known & rows["told_by_face"].isna())]
+    for null in rows["told_by_face"].dropna().unique():
+        here = known & (rows["told_by_face"] == null)
         apart = (rows["low"] > null) | (rows["high"] < null)
         found += [
             (f"interval excludes {null:g}", "", here & apart),

@@ -8,7 +8,6 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import redact, visible
 from selfeval.models import models
 from selfeval.scoring import DOUBTFUL
@@ -161,12 +160,6 @@ TEXT = {  # columns that hold text, empty where there is nothing to say
 ESTIMATES = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
 
 
-class ColumnError(InputError, KeyError):
-    """A column that a frame does not have."""
-
-    __str__ = Exception.__str__  # a KeyError puts its text into quotes
-
-
 class Records(pd.DataFrame):
     """Records, one a row: an ordinary DataFrame.
 
@@ -180,30 +173,6 @@ class Records(pd.DataFrame):
     @property
     def _constructor(self):
         return type(self)
-
-    def __getitem__(self, key):
-        """Return a column, or rows, as pandas does; of a column that is not there, a sentence says which there are."""
-        try:
-            return super().__getitem__(key)
-        except KeyError:
-            self._check(key)
-            raise
-
-    def groupby(self, by=None, *args, **how):
-        """Group as pandas does."""
-        self._check(by)
-        return super().groupby(by, *args, **how)
-
-    def _check(self, names) -> None:
-        """Raise `ColumnError` for the name of a column that is not there."""
-        for name in [names] if isinstance(names, str) else names if isinstance(names, list) else ():
-            if isinstance(name, str) and name not in {*self.columns, *self.index.names}:
-                raise ColumnError(self._say_missing(name))
-
-    def _say_missing(self, name: str) -> str:
-        return (
-            f"There is no column {name!r}{did_you_mean(name, self) or '.'} The columns are {', '.join(map(str, self))}."
-        )
 
     def _main(self) -> pd.DataFrame:
         """Return the first records by their main fields; a table made from records, such as a pivot, as it is."""
@@ -264,12 +233,6 @@ class Estimates(Records):
 
     def _repr_html_(self) -> str:
         return html(self.short())
-
-    def _say_missing(self, name: str) -> str:
-        statistic = {"J": "discrimination", "A": "advantage"}.get(name, name)
-        if statistic in {*self.get("statistic", ())}:
-            return f"{name!r} is a statistic, in rows of their own; `selfeval.table(result, {statistic!r})` shows it."
-        return super()._say_missing(name)
 
     def short(self) -> pd.DataFrame:
         """Return what a reader looks for: labels that are there, estimates and p as texts, and over how much."""

@@ -20,7 +20,7 @@ from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
 from selfeval.models import Model, get, models
-from selfeval.records import Rows, rows_of
+from selfeval.records import Rows, records_of, rows_of
 from selfeval.stats.identity import FALSE, SITUATION
 
 SCORING = ("claims", "keyword_match", "regex", "judge")
@@ -230,7 +230,7 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     follows from it is filled in.
     Raises `InputError` for other missing columns, a reply that is no text, and a false claim without its foil.
     """
-    frame = pd.DataFrame(rows_of(replies))
+    frame = pd.DataFrame(records_of("identity", replies))
     said = {*frame}
     wanted = WANTED if "stance" in said else (*WANTED, "reply")
     if missing := [f"`{name}`" for name in wanted if name not in said]:

@@ -15,6 +15,7 @@ from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
+from selfeval.recognition.doubts import doubts
 from selfeval.records import condition_of, mapped
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
@@ -232,6 +233,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     """
     check_one_of("reread", reread, REREAD)
     frame = _claims_only(_with_replies(predictions))
+    correct_on_record = frame.get("is_correct")
     old, new = _read(frame)
     before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
     had, has, readable = before.notna(), after.notna(), frame["reply"].notna()
@@ -245,8 +247,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     keep = readable & {"yes": False, "no": True, "auto": (not_held > scoring.DOUBTFUL * of) & ~final}[reread]
     old["status"] = frame["status"].where(~keep, had.map({True: "ok", False: "no_answer"}))
     frame[[*new]] = new.where(~keep, old)
-    frame.attrs["notes"] = [*frame.attrs.get("notes", ()), *unread(frame, had)]
     frame["recorded"] = before.where(taken, None)
+    notes = [*frame.attrs.get("notes", ()), *unread(frame, had), *doubts(frame, correct_on_record)]
+    frame.attrs["notes"] = notes
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}
     kinds |= {"removed": had & ~has, "added": ~had & has, "changed": taken & has, "answers": keep}

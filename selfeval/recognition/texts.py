@@ -146,6 +146,30 @@ def _text_record(prompt: dict, asked: int, sample: int, model: Model, request: R
     return first | call_fields(request, response)
 
 
+def mixed_settings(texts: Sequence[Mapping]) -> list[str]:
+    """Return a sentence for each author whose texts were generated with different settings: they are measured as one.
+
+    Not looked at: the seed, and the length, which answers have in their condition.
+    """
+    settings = defaultdict(lambda: defaultdict(dict))  # of an author: {setting: its values, in order}
+    for text in texts:
+        given = dict(text["parameters"]) if isinstance(text.get("parameters"), Mapping) else {}
+        for message in text["messages"] if isinstance(text.get("messages"), list) else ():
+            if message["role"] == "system":
+                given["system prompt"] = message["content"]
+        for name in given.keys() - {"seed", "max_tokens"}:
+            settings[text["author"]][name][str(given[name])[:40]] = None
+    sentences = []
+    for author, values in settings.items():
+        for name in sorted(values):
+            if len(values[name]) > 1:
+                sentences.append(
+                    f"Texts of {author} differ in their {name} ({', '.join(values[name])}) and are measured as one; to "
+                    "compare them, keep each in a corpus of its own."
+                )
+    return sentences
+
+
 def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list[str]:
     """Say for each author how many requests brought no text, why, and what helps; raise `ProviderError` if all did."""
     grouped = defaultdict(list)

@@ -7,9 +7,11 @@ from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from selfeval.errors import InputError
 from selfeval.figures.tables import Card, Estimates, Records, display
-from selfeval.records import Rows, are_files, data_path, is_file, path_to_read, read_jsonl, rows_of
+from selfeval.records import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
 from selfeval.roleplay import cast
 from selfeval.roleplay.verdicts import decide
 
@@ -117,31 +119,45 @@ class Conversation:
 
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files: rows {conversation_id, turns: [{speaker, text}], source}, or output files of
-    `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named after the file.
+    `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named after the file. Turns
+    may also be `messages`, with `role` for speaker, and `content` for text: a text, or a list of parts with text.
 
     A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent", else the second one
     to speak. `source` is not guessed: an output file says it by its `role_play_llm_model` (a person is called "person"
     there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
     Raises `InputError` naming file and row for what is not of this form.
     """
-    return _distinct(_conversation(where, row) for where, row in _records(paths))
+    return _distinct(_conversation(where, row) for where, row in _records("conversations", paths))
 
 
-def _from_messages(row: dict) -> dict:
-    """Return a row with `turns` for one with chat messages; what the system said is no turn.
+def _from_messages(row: dict, field: str) -> dict:
+    """Return a row with `turns` for one with chat messages in a field; what the system said is no turn.
 
     The assistant is the agent under judgement: a model, unless `source` or `author` says that it is a person.
     """
-    said = [one for one in row["messages"] if one["role"] != "system"]
-    speakers = ["agent" if one["role"] == "assistant" else one["role"] for one in said]
-    turns = [{"speaker": who, "text": one["content"]} for who, one in zip(speakers, said, strict=True)]
+    said = [one for one in row[field] if one.get("role") != "system"]
     source = "human" if row.get("author") == "human" else "model"
-    return {"source": source, "turns": turns} | {name: value for name, value in row.items() if name != "messages"}
+    more = {name: value for name, value in row.items() if name != field}
+    if more.get("agent") == "assistant":
+        more["agent"] = "agent"
+    return {"source": source} | more | {"turns": said}
 
 
-def _are_messages(given) -> bool:
+def _messages_in(row: Mapping) -> str:
+    """Return which field of a row has chat messages: `messages`, or `turns` that have a role; "" for none."""
+    if _are_messages(row.get("messages"), {"role", "speaker"}):
+        return "messages"
+    return "turns" if _are_messages(row.get("turns"), {"role"}) else ""
+
+
+def _are_messages(given, who: set[str]) -> bool:
     is_list = isinstance(given, list | tuple) and len(given) > 0
-    return is_list and all(isinstance(one, Mapping) and {"role", "content"} <= {*one} for one in given)
+    return is_list and all(_is_said(one, who) for one in given)
+
+
+def _is_said(given, who: set[str]) -> bool:
+    """Tell whether an object is one message: who said it, and what."""
+    return isinstance(given, Mapping) and not who.isdisjoint(given) and not {"content", "text"}.isdisjoint(given)
 
 
 def together(*groups: Iterable[Conversation]) -> list[Conversation]:
@@ -172,7 +188,7 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
     are given twice count once. Raises `InputError` naming file and row for what is not of this form.
     """
     statements, conversations = [], []
-    for where, row in _records(paths):
+    for where, row in _records("verdicts", paths):
         if "juror" in row:
             statements.append(_statement(where, row))
         else:
@@ -193,8 +209,10 @@ def read_judgements(
     `controls`. max_turns: only the first `max_turns` answers of each; 0 = all.
     """
     statements, found = read_verdicts(verdicts)
-    files = _as_list(verdicts) if are_files(verdicts) else []
-    beside = [path_to_read(file).with_name("conversations.jsonl") for file in files]
+    if not statements:
+        raise InputError("There are no verdicts to analyse: give what `judge` returned, or its file verdicts.jsonl.")
+    files = _files("verdicts", verdicts) if are_files(verdicts) else []
+    beside = dict.fromkeys(file.with_name("conversations.jsonl") for file in files)
     whole = read_conversations(controls)
     more = read_conversations([file for file in beside if file.is_file()]) + read_conversations(conversations) + whole
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
@@ -208,15 +226,12 @@ def read_judgements(
     return [texts[name].first(max_turns) for name in judged if name in texts], kept
 
 
-def check_not_read(out: str | Path, *sources: Rows) -> None:
+def check_not_read(out: str | Path, conversations: Rows, controls: Rows, verdicts: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
-    files = [file for source in sources if are_files(source) for file in _as_list(source)]
-    if out and data_path(out).resolve() in [path_to_read(file).resolve().parent for file in files]:
+    sources = [("conversations", conversations), ("conversations", controls), ("verdicts", verdicts)]
+    files = [file for kind, source in sources if are_files(source) for file in _files(kind, source)]
+    if out and data_path(out).resolve() in [file.parent for file in files]:
         raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
-
-
-def _as_list(files: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [files] if is_file(files) else list(files)
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -224,21 +239,31 @@ def _need(met: object, where: str, sentence: str) -> None:
         raise InputError(f"{where}: {sentence}.")
 
 
-def _records(paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
+def _files(kind: str, paths: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files that are named, or that are below folders that are named, each once."""
+    named = [paths] if is_file(paths) else paths
+    return [*dict.fromkeys(file for path in named for file in files_of(kind, path))]
+
+
+def _records(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of the files stands, and the record; an output file that has no id is named by its file.
 
     A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows are records, too.
     """
+    if isinstance(paths, pd.DataFrame) and paths.empty:
+        return
     if not are_files(paths):
         for number, row in enumerate(rows_of(paths), 1):
             named = {"conversation_id": row.get("id", f"conversation {number}")}
-            yield f"record {number}", named | row if _are_messages(row.get("messages")) else row
+            yield f"record {number}", named | row if _messages_in(row) else row
         return
-    for path in dict.fromkeys(path_to_read(path).resolve() for path in _as_list(paths)):
-        rows = read_jsonl(path)
+    files = _files(kind, paths)
+    tell_several([paths] if is_file(paths) else paths, files)
+    for path in files:
+        rows = rows_of(path)
         for number, row in enumerate(rows, 1):
             named = {"conversation_id": path.stem if len(rows) == 1 else f"{path.stem} {number}"}
-            told = _is_output(row) or _are_messages(row.get("messages"))
+            told = _is_output(row) or _messages_in(row)
             unnamed = told and row.get("conversation_id") is None
             yield f"{path}, record {number}", row | named if unnamed else row
 
@@ -253,7 +278,8 @@ def _is_output(row: dict) -> bool:
 
 def _conversation(where: str, row: dict) -> Conversation:
     row = _as_row(where, row) if _is_output(row) else row
-    row = _from_messages(row) if _are_messages(row.get("messages")) else row
+    field = _messages_in(row)
+    row = _from_messages(row, field) if field else row
     row = {name: value for name, value in row.items() if value is not None}  # in a table, what others have
     row |= {"pair": _as_id(row["pair"])} if "pair" in row else {}
     name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
@@ -267,10 +293,23 @@ def _conversation(where: str, row: dict) -> Conversation:
 
 def _turn(where: str, turn) -> Turn:
     given = dict(turn) if isinstance(turn, dict) else {}
-    speaker, text = given.pop("speaker", None), given.pop("text", None)
+    if "role" in given and "speaker" not in given:
+        role = given.pop("role")
+        given["speaker"] = "agent" if role == "assistant" else role
+    if "content" in given and "text" not in given:
+        given["text"] = given.pop("content")
+    speaker, text = given.pop("speaker", None), _text_of_parts(given.pop("text", None))
     _need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r}")
     _need(isinstance(speaker, str) and speaker.strip(), where, f"a turn needs a `speaker`, got {speaker!r}")
     return Turn(speaker, text, str(given.pop("status", "ok")), given)
+
+
+def _text_of_parts(text):
+    """Return what is said in a list of typed parts, [{"type": "text", "text": ...}], if all of them are text."""
+    if not isinstance(text, list) or not text:
+        return text
+    parts = [part.get("text") if isinstance(part, Mapping) else part for part in text]
+    return "\n".join(parts) if all(isinstance(part, str) for part in parts) else text
 
 
 def _agent(where: str, named: str | None, speakers: list[str]) -> str:

@@ -6,8 +6,14 @@
 with `votes`, where scorers are held against each other too.
 """
 
-from selfeval.stats.contrasts import condition_contrasts, existence_table, models_in_general, paired_models
-from selfeval.stats.identity import identity_table, paired_comparison, survival_table
+from selfeval.stats.contrasts import (
+    condition_contrasts,
+    existence_table,
+    models_in_general,
+    paired_models,
+    result_contrasts,
+)
+from selfeval.stats.identity import identity_table, paired_comparison, result_comparison, survival_table
 from selfeval.stats.jury import jury_table
 from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.table import COLUMNS, conclusion, default_rows

@@ -1,6 +1,7 @@
 """Comparisons beyond one evaluator in one condition: of conditions, of models, and of readings of the same texts.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
+result_contrasts      the same evaluators in two results, such as of May and of November, paired by prompt
 paired_models         two evaluators on the same prompts, as differences of their statistics
 models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
 reading_gaps          the likelihood of a text under a model's own weights against what the model says
@@ -105,6 +106,63 @@ def common_rows(sides: list[pd.DataFrame]) -> list[pd.DataFrame]:
     """Keep the rows on prompts that the same evaluator has on both sides."""
     keys = [pd.MultiIndex.from_frame(side[["evaluator_model", "unit"]]) for side in sides]
     return [side[key.isin(other)] for side, key, other in zip(sides, keys, keys[::-1], strict=True)]
+
+
+def result_contrasts(
+    first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95
+) -> tuple[pd.DataFrame, list[str]]:
+    """Compare two sets of prediction records: first minus second, paired by prompt, with sentences on what was met.
+
+    Equal conditions of a task are compared. Where a task has no equal ones but a single condition in each set, these
+    two are, and a sentence says how they differ. Returns the table of `condition_contrasts`, with `result` as field.
+    """
+    labels = [tallies.conditions(frame).astype(object) for frame in (first, second)]
+    parts, told = [], []
+    for task in sorted({*first["task_type"]} | {*second["task_type"]}):
+        of_first, of_second = (
+            sorted(said[frame["task_type"] == task].unique())
+            for said, frame in zip(labels, (first, second), strict=True)
+        )
+        pairs, sentences = paired_labels(task, of_first, of_second)
+        told += sentences
+        for one, two in pairs:
+            sides = [
+                frame[(frame["task_type"] == task) & (said == label)]
+                for frame, said, label in zip((first, second), labels, (one, two), strict=True)
+            ]
+            common = ";".join(part for part in one.split(";") if part and part in two.split(";"))
+            parts += _result_contrast(task, common, sides, Settings(level=level))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
+    return table, told
+
+
+def paired_labels(task: str, first: Sequence[str], second: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return which conditions of two results are compared, and sentences on those that differ or are left out."""
+    pairs = [(label, label) for label in first if label in second]
+    if not pairs and len(first) == len(second) == 1:
+        pairs = [(first[0], second[0])]
+        only = [
+            ", ".join(part for part in one.split(";") if part not in other.split(";")) or "nothing more"
+            for one, other in ((first[0], second[0]), (second[0], first[0]))
+        ]
+        return pairs, [f"{task}: the first result has {only[0]}, the second {only[1]}; these are compared."]
+    left = [label for label in [*first, *second] if (label, label) not in pairs]
+    if not first or not second:
+        return [], [f"{task} is in one result alone and is left out."]
+    differs = tallies.varying_parts([*first, *second])
+    return pairs, [f"{task}: in one result alone, and left out: {differs[label]}." for label in left]
+
+
+def _result_contrast(task: str, common: str, sides: Sequence[pd.DataFrame], how: Settings) -> list[pd.DataFrame]:
+    """Return the contrast of one condition in two results, whose label becomes the part that differs."""
+    named = [f"result={name} result" for name in ("first", "second")]
+    conditions = [f"{common};{name}".removeprefix(";") for name in named]
+    joined = [side.assign(condition=label) for side, label in zip(sides, conditions, strict=True)]
+    frame = pd.concat(joined, ignore_index=True)
+    frame = frame.assign(unit=tallies.prompts(frame)[0])[~tallies.neutral_rows(frame)]
+    labels = tallies.conditions(frame)
+    ordered = [tallies.condition_label(label) for label in conditions]
+    return _contrast(frame, labels, task, ordered[1], ordered[0], "result", how)  # the latter minus the former
 
 
 def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:

@@ -46,7 +46,7 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.stats.engine import Function, Rate, Settings, ratio
 from selfeval.stats.recognition import z_scores
-from selfeval.stats.table import INVERTED, Measure, adjust_p, write
+from selfeval.stats.table import CHANGE, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import check_once, ids, truth_codes
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
@@ -111,6 +111,33 @@ def paired_comparison(
     pairs = [*combinations(value["error_rate"], 2)]
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
+    return _comparison(value, n, pairs, statistics, how)
+
+
+def result_comparison(
+    first: pd.DataFrame, second: pd.DataFrame, statistics: Sequence[str], *, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Compare the models of two sets of records, each with itself: first minus second, paired by template.
+
+    Otherwise as `paired_comparison`; p_holm is over the models.
+    """
+    how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
+    models = sorted({*first["model"]} & {*second["model"]})
+    sides = [(first, "first result"), (second, "second result")]
+    joined = [side.assign(model=side["model"] + f" ({name})") for side, name in sides]
+    pairs = [tuple(f"{model} ({name})" for _, name in sides) for model in models]
+    readouts = number_templates(pd.concat(joined, ignore_index=True), ["model"])
+    value, n = (x.unstack("model") for x in _values(readouts, ["model"]))
+    table = _comparison(value, n, pairs, statistics, how)
+    own_names = {" - ".join(pair): model for pair, model in zip(pairs, models, strict=True)}
+    change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
+    return table.assign(evaluator=table["evaluator"].map(own_names), **change)
+
+
+def _comparison(
+    value: pd.DataFrame, n: pd.DataFrame, pairs: Sequence[tuple[str, str]], statistics: Sequence[str], how: Settings
+) -> pd.DataFrame:
+    """Return the paired differences of these pairs of models, p adjusted over them."""
     table = write([_paired_differences(name, value, n, pairs) for name in statistics], how, policy=READOUT)
     return adjust_p(table, ["statistic"], compared=True)
 

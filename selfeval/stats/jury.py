@@ -16,9 +16,11 @@ controls: read `auc` and `paired_accuracy` (can the jury tell?) before `mean_sco
                         the mean. conformity_minus_sham, conformity_minus_reask: less the slope of that arm
     leniency            of a juror over the others, on the same answers
     discrimination      mean score of people minus that of models; auc, paired_accuracy (within conversation and turn)
+    identity_mean_score, identity_discrimination    the same of a further dimension that jurors scored, by its name
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -48,8 +50,8 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
 
     records: verdict records, one row per statement. Needs `conversation_id`, `arm`, `juror`, `score` (0 to 1 or null);
     uses `source` (human | model), `agent`, `turn`, `round`, `persona`, `role` (rows that are not "juror" are left out),
-    `pair` (what a conversation with a person and the same one with a model have in common) and `peer_mean` (mean of the
-    peers' scores that the juror was shown, for conformity) where present.
+    `pair` (what a conversation with a person and the same one with a model have in common), `peer_mean` (mean of the
+    peers' scores that the juror was shown, for conformity) and `dimensions` ({name: further score}) where present.
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror ("" the jury), `author`
     whose answers (human | model, "" both), `condition` the round ("round=2"). Intervals: t over conversations on the
@@ -65,8 +67,20 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     """
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
-    measures += [*conformity(votes), *differences(votes)]
+    measures += [*conformity(votes), *differences(votes), *dimensions(records)]
     return adjust_p(write(measures, Settings(unit="conversation")), ["statistic", "author"])
+
+
+def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
+    """Yield the jury's mean score of each further dimension per source, and people's minus models'."""
+    scores = [each if isinstance(each, dict) else {} for each in records.get("dimensions", ())]
+    for name in dict.fromkeys(name for each in scores for name in each):
+        of_dimension = records.assign(score=[each.get(name) for each in scores])
+        for votes in read_votes(of_dimension).values():
+            for m in (*means(votes), *against_humans(votes)):
+                of_the_jury = m.labels.get("evaluator", "") == ""
+                if of_the_jury and m.statistic in ("mean_score", "discrimination"):
+                    yield replace(m, statistic=f"{name}_{m.statistic}")
 
 
 def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:

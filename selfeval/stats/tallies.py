@@ -89,8 +89,9 @@ class Tally:
 
         Where more than a tenth of an evaluator's rows have no score, the others are a selection by the replies.
         """
-        known = np.bincount(self.evaluator, ~np.isnan(self.score))
-        partly = (known > 0) & (known < SCORED * np.bincount(self.evaluator))
+        evaluators = len(self.evaluators)  # the last of them may have no rows here
+        known = np.bincount(self.evaluator, ~np.isnan(self.score), evaluators)
+        partly = (known > 0) & (known < SCORED * np.bincount(self.evaluator, minlength=evaluators))
         return replace(self, score=np.where(partly[self.evaluator], np.nan, self.score)), [(partly, "partly_scored")]
 
     def by_place(self) -> Tally:

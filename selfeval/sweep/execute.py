@@ -24,8 +24,8 @@ from selfeval.asking.dryrun import inside, mirror, prices, print_calls
 from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
 from selfeval.keys import plain
-from selfeval.paths import DATA, read_json
-from selfeval.sweep.file import Run, Sweep, code_cells
+from selfeval.paths import DATA, read_json, write_whole
+from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
 from selfeval.sweep.kernels import KernelManager
 
 logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
@@ -43,6 +43,8 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     dollars for all runs together.
     """
     chosen = choose(sweep, only)
+    for sentence in pooled_runs(sweep):
+        print(sentence)
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     sweep.folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +160,20 @@ def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable
         except Exception as failure:  # papermill, Jupyter and the system raise many kinds
             error = failure
             log.write(f"{error}\n{type(error).__name__}: {error}\n")
+    leave_out_findings(run)
     return run.settle(started, error)
+
+
+def leave_out_findings(run: Run) -> None:
+    """Take out of a run's notebook what the committed notebook found, unless it has the same parameters."""
+    import nbformat
+
+    file = run.folder / "notebook.ipynb"
+    with contextlib.suppress(OSError, ValueError):  # there is none where papermill failed early
+        notebook = nbformat.read(file, as_version=4)
+        before = len(notebook.cells)
+        if len(without_findings(notebook, run.parameters).cells) < before:
+            write_whole(file, nbformat.writes(notebook))
 
 
 # the end --------------------------------------------------------------------------------------------------------------
@@ -196,6 +211,8 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
     where there are any and all is told.
     """
     chosen = choose(sweep, only)
+    for sentence in pooled_runs(sweep):
+        print(sentence)
     for run in sweep.runs:
         run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
         print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")

@@ -15,11 +15,13 @@ stages:
   name: analysis                         # the notebook's stem unless given
   parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
 
-Runs of one notebook write apart: each has a folder of its own as `out` where that is not given. A run waits for all
+Runs of one notebook write apart: each has a folder of its own as `out` where that is not given; only
+01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits for all
 stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
 stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
+import ast
 import contextlib
 import hashlib
 import itertools
@@ -28,6 +30,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -41,7 +44,7 @@ from annotated_types import MinLen
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
 from selfeval.models import STRANGERS, decode
-from selfeval.paths import DATA, ROOT, read_json, write_whole
+from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json, write_whole
 
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
@@ -218,6 +221,64 @@ def load(path, out=None, variables=None) -> Sweep:
     return sweep
 
 
+# Parameters whose values results keep apart: each evaluator has rows of its own, and so has each condition.
+APART = ("models", "tasks", "answer", "told", "labels", "provenance", "question", "condition", "show_prompt", "words")
+
+
+def pooled_runs(sweep: Sweep) -> list[str]:
+    """Return a sentence for each run that reads others as one although a parameter behind them differs."""
+    made = {}
+    for run in sweep.runs:
+        target = TARGETS.get(run.notebook.stem, "out")
+        made |= dict.fromkeys((str(run.folder), str(run.parameters.get(target, ""))), run)
+    made.pop("", None)
+    sentences = []
+    for run in sweep.runs:
+        for value in run.parameters.values():
+            read = [made[place] for place in _places(value) if place in made]
+            designs = {}
+            for other in read:
+                behind = _parameters_behind(other, made)
+                kept_apart = {name: behind.pop(name, None) for name in APART}
+                designs.setdefault(json.dumps(kept_apart, default=str), []).append((other, behind))
+            for same in designs.values():
+                if differing := _differing([behind for _, behind in same]):
+                    names = ", ".join(other.name for other, _ in same)
+                    sentences.append(
+                        f"{run.name} measures as one what differs in {differing}: {names}. To compare them, give each "
+                        "a run of its own (docs/sweeps.md, One curve)."
+                    )
+    return sentences
+
+
+def _places(value) -> list[str]:
+    """Return what a parameter may name: itself, or the parts of a list; {path: what tells it apart} is no matter."""
+    parts = value if isinstance(value, list) else [value]
+    return [str(part) for part in parts if not isinstance(part, dict)]
+
+
+def _parameters_behind(run: Run, made: Mapping[str, Run]) -> dict:
+    """Return the parameters of a run and of those that it reads, but for the places themselves."""
+    found, own = {}, {}
+    for name, value in run.parameters.items():
+        before = [made[place] for place in _places(value) if place in made and made[place] is not run]
+        for other in before:
+            found |= _parameters_behind(other, made)
+        if not before and name not in ("out", TARGETS.get(run.notebook.stem)):
+            own[name] = value
+    return found | own
+
+
+def _differing(several: Sequence[Mapping]) -> str:
+    """Return the parameters in which some differ, with their values: "temperature (0.0, 1.0)"."""
+    parts = []
+    for name in dict.fromkeys(name for each in several for name in each):
+        values = [*dict.fromkeys(json.dumps(each.get(name, "default"), default=str) for each in several)]
+        if len(values) > 1:
+            parts.append(f"{name} ({', '.join(values)})")
+    return " and ".join(parts)
+
+
 def _fill_in_variables(value, variables: dict):
     """Return a part of a file with the values of "{variable}" in it."""
     if isinstance(value, dict):
@@ -240,8 +301,10 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
     run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
     run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
-    if target in declared:
-        run.parameters.setdefault(target, str(run.folder) if target == "out" else declared[target][1])
+    if target == "out" and "out" in declared:
+        run.parameters.setdefault("out", str(run.folder))
+    elif target in declared and not run.parameters.get(target):
+        raise InputError(f"give `{target}`, a name of your own for the texts, by which later stages read them")
     return run
 
 
@@ -321,6 +384,49 @@ def slug(varying: dict, key: str) -> str:
         text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
         parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
     return "_".join([*[*filter(None, parts)][:4], key])
+
+
+# findings of the committed runs ---------------------------------------------------------------------------------------
+
+FINDING = "committed"  # tag of a cell that says what a committed notebook found
+
+
+def without_findings(notebook, given: Mapping | None = None):
+    """Return a notebook without what the committed one found, unless its parameters are those of the committed one.
+
+    notebook: of nbformat. given: the parameters of a run, where the notebook does not hold them itself.
+    """
+    values = given_to(notebook) | dict(given or {})
+    for known in committed_runs().values():
+        if known["parameters"].keys() <= values.keys() and not own_parameters(known["parameters"], values):
+            return notebook
+    notebook.cells = [cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())]
+    return notebook
+
+
+def given_to(notebook) -> dict:
+    """Return the values of a notebook's parameters: those that stand in its cell, then those that papermill gave it."""
+    values = {}
+    for tag in ("parameters", "injected-parameters"):
+        for cell in notebook.cells:
+            if tag in cell.metadata.get("tags", ()):
+                values |= _plain_values(cell.source)
+    return values
+
+
+def _plain_values(code: str) -> dict:
+    """Return {name: value} of the lines `name = value` and `name: type = value` with a plain value."""
+    found = {}
+    with contextlib.suppress(SyntaxError):
+        for line in ast.parse(code).body:
+            names = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+            if not isinstance(names[0], ast.Name):
+                continue
+            try:
+                found[names[0].id] = ast.literal_eval(line.value)
+            except ValueError:  # it is computed
+                found[names[0].id] = ast.unparse(line.value)
+    return found
 
 
 # runs -----------------------------------------------------------------------------------------------------------------

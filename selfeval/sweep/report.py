@@ -4,9 +4,10 @@ Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whol
 everything that a model may have said, and a content security policy forbids all scripts.
 """
 
-import csv
+import contextlib
 import re
 import shutil
+import sysconfig
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -20,6 +21,7 @@ from selfeval.errors import InputError
 from selfeval.keys import plain, redact, visible
 from selfeval.paths import DATA, HOME, ROOT, read_json, write_whole
 from selfeval.records import data_path
+from selfeval.sweep.file import given_to, without_findings
 
 TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup table tbody td tfoot th thead tr"
 ATTRIBUTES = {
@@ -56,13 +58,15 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
     out, runs = Path(out or DATA / "report"), DATA / "runs"
     if out.exists() and {each.name for each in out.iterdir()} - {"index.html", "pages"}:
         raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
-    files = _notebooks([*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"])
+    folders = [*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"]
+    files = _notebooks(folders)
     shutil.rmtree(out / "pages", ignore_errors=True)
     rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
     for number, file in enumerate(files, 1):
-        name, (heading, body) = f"pages/{number:03}.html", _page(file)
+        above = _above(file, folders)
+        name, (heading, body) = f"pages/{number:03}.html", _page(file, above)
         write_whole(out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
-        rows.append((f'<a href="{name}">{escape(heading)}</a>', *_facts(file)))
+        rows.append((f'<a href="{name}">{escape(heading)}</a>', *_facts(file, above)))
     table = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     write_whole(out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>"))
     return out / "index.html"
@@ -79,35 +83,68 @@ def _notebooks(folders: list[Path]) -> list[Path]:
     return sorted(found, key=lambda file: (str(read_json(file.with_name("manifest.json")).get("started")), file))
 
 
-def _page(file: Path) -> tuple[str, str]:
+def _above(file: Path, folders: Sequence[Path]) -> list[str]:
+    """Return the beginnings of paths that say where on this machine something lies, longest first.
+
+    They are the project, the home, where Python and its packages are, what is above the folders of the report, and what
+    is above any other file or folder that a parameter of the run names.
+    """
+    folders = [*map(Path.absolute, folders), *map(Path.resolve, folders)]
+    given = read_json(file.with_name("manifest.json")).get("parameters", {})
+    with contextlib.suppress(Exception):  # whatever a notebook holds that is cut off; its page says so
+        given = given_to(nbformat.read(file, as_version=4)) | given
+    named = [Path(text) for text in _texts(given) if text.startswith("/") and text.isprintable()]
+    elsewhere = [place for place in named if not any(place.is_relative_to(folder) for folder in folders)]
+    python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]  # tracebacks have them
+    places = [HOME, ROOT, Path.cwd(), Path.home(), *python, *(place.parent for place in (*folders, *elsewhere))]
+    return sorted({f"{place}/" for place in places} - {"//"}, key=len, reverse=True)
+
+
+def _texts(value) -> list[str]:
+    """Return all texts in a value, also those in lists and dictionaries."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def _page(file: Path, above: Sequence[str]) -> tuple[str, str]:
     """Return title and HTML of a notebook; of one that is cut off, the reason."""
     try:
-        notebook = nbformat.read(file, as_version=4)
-        page = _clean(EXPORTER.from_notebook_node(notebook)[0])
+        notebook = without_findings(nbformat.read(file, as_version=4))
+        page = _clean(EXPORTER.from_notebook_node(notebook)[0], above)
     except Exception as error:  # of whatever a file holds that is cut off
-        return file.parent.name, escape(_clean(f"The notebook {file.name} cannot be read: {plain(str(error))}"))
+        why = f"The notebook {file.name} cannot be read: {plain(str(error))}"
+        return file.parent.name, escape(_clean(why, above))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     heading = re.search(r"^#+ +(.+)$", prose, re.M)
-    return _clean(heading[1] if heading else file.stem), CLEANER.clean(DROPPED.sub("", page))
+    return _clean(heading[1] if heading else file.stem, above), CLEANER.clean(DROPPED.sub("", page))
 
 
-def _facts(file: Path) -> list[str]:
+def _facts(file: Path, above: Sequence[str]) -> list[str]:
     """Return what the list says about a notebook besides its title, as HTML."""
     manifest = read_json(file.with_name("manifest.json"))
     given = manifest.get("parameters", {})
     models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
-    run, date = "/".join(file.parts[-4:-1]) if manifest else file.name, manifest.get("ended", "")[:10]
+    run, date = str(file.parent) if manifest else file.name, manifest.get("ended", "")[:10]
     ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
-    results = data_path(given["out"]) if given.get("out") else file.parent
-    return [escape(_clean(text)) for text in (run, models, date, _conclusion(results), ended)]
+    results = data_path(given.get("out") or file.parent)
+    if not results.is_dir():  # the runs were moved, and with them what stands beside the notebook
+        results = file.parent
+    return [escape(_clean(text, above)) for text in (run, models, date, _conclusion(results), ended)]
 
 
 def _conclusion(folder: Path) -> str:
-    """Return what the first row of a run's results concludes about whom, "" where none does."""
-    texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.csv")))
-    rows = (row for text in texts for row in csv.DictReader(text.splitlines()))
-    row = next((row for row in rows if row.get("conclusion")), {})
-    return ": ".join(row[name] for name in ("evaluator", "conclusion") if row.get(name))
+    """Return what the main table of a run's result concludes, as the command prints it; "" where there is none."""
+    from selfeval import face  # with it come pandas and the evaluations
+
+    if not any((folder / name).is_file() for name in face.MAIN):
+        return ""
+    try:
+        return " ".join(face.verdict(result) for result in face.read_results(folder))
+    except (InputError, ValueError, KeyError):  # of a table that is cut off, or not one of ours
+        return ""
 
 
 def _html(title: str, body: str) -> str:
@@ -115,8 +152,8 @@ def _html(title: str, body: str) -> str:
     return PAGE.format(title=escape(title), body=body, style=style)
 
 
-def _clean(text: str) -> str:
-    """Return a text without keys and without what is above the project or the home; what hides is shown."""
-    for above in sorted({f"{each}/" for each in (HOME, ROOT, Path.cwd(), Path.home())} - {"//"}, key=len, reverse=True):
-        text = text.replace(above, "")
+def _clean(text: str, above: Sequence[str]) -> str:
+    """Return a text without keys and without these beginnings of paths; what hides is shown."""
+    for beginning in above:
+        text = text.replace(beginning, "")
     return visible(redact(text))
