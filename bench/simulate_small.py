@@ -1,6 +1,7 @@
 """Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
 
-Run it for `data/validation/small.csv`, `family.csv` and `unanswered.csv`: python bench/simulate_small.py 4000
+Run it for `small.csv`, `family.csv`, `unanswered.csv` and `regression.csv` in `data/validation/`:
+python bench/simulate_small.py 4000
 
 An evaluator says yes with one chance, whoever wrote the text. Answers go together as real ones do: on a prompt, and on
 an author's texts for a prompt. With two authors and one row each, J is also the claim discrimination of one reply per
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy.stats
 from scipy.special import ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
@@ -29,6 +31,7 @@ from selfeval.stats.engine import (  # noqa: E402
     holm,
     inverted_p,
     permutation_p,
+    wild_cluster_p,
 )
 
 Z, ALPHA = check_level(0.95), 0.05
@@ -172,8 +175,46 @@ def unanswered(tables: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 
 
+def regression(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often a coefficient that is 0 is found by the jackknife's t and by the wild cluster bootstrap.
+
+    As in 12_words_and_weights: three texts a prompt, centred on the prompt. One of two predictors may be skewed, and
+    the outcome varies more where it is large.
+    """
+    found = []
+    for prompts in (8, 20, 40, 120):
+        for skewed in (False, True):
+            rng = np.random.default_rng([seed, prompts, skewed])
+            prompt = np.repeat(np.arange(prompts), 3)
+            p = [coefficient_p(prompt, skewed, rng) for _ in range(tables)]
+            jackknife, wild = (np.array(p) <= ALPHA).mean(0)
+            found.append({"prompts": prompts, "skewed": skewed, "jackknife": jackknife, "wild_bootstrap": wild})
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def coefficient_p(prompt: np.ndarray, skewed: bool, rng: np.random.Generator) -> tuple[float, float]:
+    """Draw one table and return p of its first coefficient, by the jackknife and by the bootstrap."""
+    rows, k = len(prompt), prompt.max() + 1
+
+    def centred(values):
+        return values - (np.bincount(prompt, values) / 3)[prompt]
+
+    first = rng.normal(size=rows)
+    if skewed:
+        first = rng.lognormal(0, 1.5, rows) + rng.lognormal(0, 1.5, k)[prompt]
+    outcome = centred(rng.normal(size=rows) * (1 + 0.5 * first / first.std()))
+    x = np.column_stack([centred(first), centred(rng.normal(size=rows))])
+    cross = np.array([x[prompt == g].T @ x[prompt == g] for g in range(k)])
+    with_outcome = np.array([x[prompt == g].T @ outcome[prompt == g] for g in range(k)])
+    value = np.linalg.solve(cross.sum(0), with_outcome.sum(0))[0]
+    without = np.linalg.solve(cross.sum(0) - cross, (with_outcome.sum(0) - with_outcome)[..., None])[:, 0, 0]
+    error = np.sqrt((k - 1) / k * ((without - without.mean()) ** 2).sum())
+    return 2 * scipy.stats.t.sf(abs(value) / error, k - 1), wild_cluster_p(x, outcome, prompt)
+
+
 if __name__ == "__main__":
     number, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     small(number, seed).round(6).to_csv(FOLDER / "small.csv", index=False)
     family(number // 4, seed).round(6).to_csv(FOLDER / "family.csv", index=False)
     unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
+    regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)
