@@ -209,7 +209,7 @@ def coefficient_p(prompt: np.ndarray, skewed: bool, rng: np.random.Generator) ->
     value = np.linalg.solve(cross.sum(0), with_outcome.sum(0))[0]
     without = np.linalg.solve(cross.sum(0) - cross, (with_outcome.sum(0) - with_outcome)[..., None])[:, 0, 0]
     error = np.sqrt((k - 1) / k * ((without - without.mean()) ** 2).sum())
-    return 2 * scipy.stats.t.sf(abs(value) / error, k - 1), wild_cluster_p(x, outcome, prompt)
+    return 2 * scipy.stats.t.sf(abs(value) / error, k - 1), wild_cluster_p(x, outcome, prompt, draws=499)
 
 
 if __name__ == "__main__":

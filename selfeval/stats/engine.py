@@ -648,12 +648,12 @@ def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -
     return sums + (values.sum() if size == len(values) else 0)
 
 
-def wild_cluster_p(x, y, cluster, which: int = 0, *, seed: int = 0) -> float:
+def wild_cluster_p(x, y, cluster, which: int = 0, *, draws: int = DRAWS, seed: int = 0) -> float:
     """Return the two-sided p of one least-squares coefficient by the wild cluster bootstrap (Cameron et al. 2008).
 
     x: predictors (rows, k) without an intercept, centred where one is meant; y: (rows,); which: the coefficient that is
     0 under the null. The residuals of the fit without it keep or change their signs cluster by cluster (Rademacher),
-    `DRAWS` times, and its cluster-robust t is compared with those of the draws. It holds where predictors are skewed
+    `draws` times, and its cluster-robust t is compared with those of the draws. It holds where predictors are skewed
     and clusters few, and the t of the jackknife rejects too often.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
@@ -671,9 +671,9 @@ def wild_cluster_p(x, y, cluster, which: int = 0, *, seed: int = 0) -> float:
         left_over = signs * (scores @ inverse[which]) - moved @ (cross @ inverse[which]).T
         return ratio(moved[:, which] ** 2, (left_over**2).sum(1))
 
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, k))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, k))
     observed = squared_t(np.ones((1, k)))[0]
-    return float((1 + (squared_t(signs) >= observed - BOUND).sum()) / (1 + DRAWS))
+    return float((1 + (squared_t(signs) >= observed - BOUND).sum()) / (1 + draws))
 
 
 def holm(p) -> np.ndarray:
