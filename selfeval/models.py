@@ -69,11 +69,15 @@ class Provider:
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        for name in self.keys:
-            if key := os.environ.get(name, "").strip():
-                READ[name] = key
-                return key
+        if name := self.key_variable:
+            READ[name] = os.environ[name].strip()
+            return READ[name]
         return None
+
+    @property
+    def key_variable(self) -> str | None:
+        """Return the name of the variable that has the API key, or None where none is set."""
+        return next((name for name in self.keys if os.environ.get(name, "").strip()), None)
 
     @property
     def address(self) -> str:
