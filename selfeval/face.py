@@ -69,7 +69,7 @@ def generate_texts(
     async def work(client: Client) -> Records:
         asked, people = texts.writing_prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
-        written, failures = await texts.generate_texts(client, get_all(models), asked, **how)
+        written, failures = await texts.generate_texts(client, get_all(models, "write texts"), asked, **how)
         _tell(texts.missing_texts(written, failures))
         if corpus and not dryrun.is_counting():
             records.write_jsonl(records.corpus_file(corpus), people + written)
@@ -149,7 +149,7 @@ def collect_predictions(
 
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
-        judges = get_all(_authors(rows, authors) if models is None else models)
+        judges = get_all(_authors(rows, authors) if models is None else models, "recognise texts")
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
         if answer == "constrained" and _functions(judges):
@@ -348,7 +348,7 @@ def ask_identity(
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed, "near": near}
-        asked = get_all(models)
+        asked = get_all(models, "say which model they are")
         if arms is None and (named := _functions(asked)):
             _tell([f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."])
             how["arms"] = [arm for arm in ARMS if arm != "false-near"]
@@ -412,7 +412,8 @@ def ask_existence(
         ways = existence.templates(templates)
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
-        return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+        asked = get_all(models, "say which models exist")
+        return Records(await existence.collect_existence(client, asked, targets, ways, **how))
 
     return ask(work, asking)
 
@@ -459,10 +460,10 @@ def converse(
 
     async def work(client: Client) -> Records:
         how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-        [played], held, chats, twins = get_all(agent), [], [], []
+        [played], held, chats, twins = get_all(agent, "play the agent"), [], [], []
         given = read_conversations(transcripts)
         if interrogator is not None and not replay:
-            [asker] = get_all(interrogator)
+            [asker] = get_all(interrogator, "play the interrogator")
             parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
             held = await conversation.converse(client, asker, played, **parts, **how)
         if not replay:
@@ -641,9 +642,17 @@ def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estima
 
 
 def main_statistics(result: Estimates) -> list[str]:
-    """Return the statistics of a result that are read first, as far as it has them; else all."""
+    """Return the statistics of a result that are read first, as far as it has them; else all.
+
+    Where an evaluator answers nothing, the rate that says so is among them.
+    """
     there = [*result["statistic"].unique()]
-    return [name for name in tables.SHOWN.get(result.kind, ()) if name in there] or there
+    first = [name for name in tables.SHOWN.get(result.kind, ()) if name in there]
+    if not first:
+        return there
+    never_answers = result["statistic"].isin(tables.NO_ANSWER) & (result["estimate"] == 1)
+    silent = result["statistic"][never_answers].unique()
+    return [*first, *silent]
 
 
 def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False) -> pd.DataFrame:
