@@ -35,7 +35,6 @@ PLAYED_BY = {
     "write texts": ("recognition",),
     "recognise texts": ("recognition",),
     "say which model they are": ("identity",),
-    "say which models exist": (),
     "play the agent": ("recognition", "roleplay"),
     "play the interrogator": ("recognition", "roleplay"),
     "judge": ("roleplay",),
@@ -339,8 +338,6 @@ def check_part(model: Model, part: str) -> Model:
     if _plays(model, part):
         return model
     able = [each.id for each in models().values() if each.simulation is not None and _plays(each, part)]
-    if not able:
-        raise InputError(f"{model.id} cannot {part}, nor can any simulated model; name a real one.")
     others = f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
     raise InputError(f"{model.id} cannot {part}; {others} can.")
 

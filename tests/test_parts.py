@@ -30,7 +30,6 @@ CHAT = [
      "sim/identity-wavers cannot write texts; sim/perfect, .* and sim/first can"),
     (lambda: se.collect_predictions(TEXTS), "sim/talker cannot recognise texts; sim/perfect, .* and sim/first can"),
     (lambda: se.ask_identity("sim/good"), "sim/good cannot say which model they are; mock-model-v1, .* can"),
-    (lambda: se.ask_existence("sim/no-answer"), "sim/no-answer cannot say which models exist, nor can any simulated"),
     (lambda: se.converse("sim/identity-correct", people=1), "sim/identity-correct cannot play the agent; sim/perfect"),
     (lambda: se.converse("sim/talker", "sim/identity-correct"), "sim/identity-correct cannot play the interrogator"),
 ])  # fmt: skip

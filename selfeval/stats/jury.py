@@ -60,8 +60,9 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     the two one-sided tests and the interval has level .9. conclusion and detectable: see `stats.table`.
 
     Notes: not_estimable or no_interval; no_answer (not one score); one_source, no_pairs, peers_unknown (why);
-    few_conversations (below 40: intervals are optimistic); reliability, consensus; no_verdict=K (answers judged without any score in the last
-    round); few_conversations_dominate (as many that weigh alike would be below 10).
+    few_conversations (below 40: intervals are optimistic); reliability, consensus; no_verdict=K (answers
+    judged without any score in the last round); few_conversations_dominate (as many that weigh alike would be below
+    10).
     """
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
