@@ -174,6 +174,61 @@ def test_a_service_that_never_answers_is_given_up_after_three_calls(store, serve
     assert store.outcomes()["transient"] == len(fake.ledger) == 3 * endpoint.ATTEMPTS
 
 
+WHAT = {
+    "a web page": (200, "<!doctype html><p>Log in to continue</p>"),
+    "a web page ": (400, "<html><h1>400 Bad Request</h1></html>"),
+    "a stream of events": (200, 'data: {"choices": [{"delta": {"content": "4"}}]}\n\ndata: [DONE]\n\n'),
+    "JSON": (200, '{"status": "up", "version": 3}'),
+    "a text": (200, "Ollama is running"),
+    "takes no chat requests": (405, '{"detail": "Method Not Allowed"}'),
+    "redirection": (304, ""),
+    "page not found": (404, "page not found"),
+    "no route": (404, '{"error": {"message": "no route"}}'),
+}
+
+
+class Elsewhere(FakeServer):
+    """Gives one answer, (status, body), to everything, and a good one to `first`."""
+
+    async def _handle(self, request):
+        self.ledger.append(body := await request.json())
+        status, text = self.reply
+        if said(body) == "first":
+            status, text = 200, json.dumps(completion(body, "4"))
+        return web.Response(status=status, body=text.encode(), content_type="text/html")
+
+
+@pytest.mark.parametrize("said_of_it", WHAT)
+def test_what_is_no_chat_endpoint_costs_one_attempt_and_a_sentence_with_the_remedy(store, registry, said_of_it):
+    with Elsewhere(WHAT[said_of_it]) as fake:
+        address = fake.url.removesuffix("/v1")
+        registry(f"providers: {{mine: {{base_url: '{address}', base_url_env: MINE_URL}}}}")
+        responses, tally = ask(store, questions(get("mine:m"), 40))
+    assert len(fake.ledger) == 1 and tally.failed == 40
+    for part in (said_of_it.strip(), f"MINE_URL (its `base_url`), which is {address}", "/v1 at its end"):
+        assert part in responses[0].error
+    if WHAT[said_of_it][0] == 200:
+        assert WHAT[said_of_it][1][:20] in responses[0].error
+
+
+def test_a_web_page_of_an_endpoint_that_did_answer_is_asked_again(store, registry, monkeypatch):
+    without_pauses(monkeypatch)
+    with Elsewhere(WHAT["a web page"]) as fake:
+        model = mine(registry, fake, deadline=60)
+        responses, _ = ask(store, [Request(model, user(text)) for text in ("first", "second")], concurrency=1)
+    assert responses[0].text == "4" and "a web page" in responses[1].error
+    assert len(fake.ledger) == 1 + endpoint.ATTEMPTS
+
+
+def test_the_variable_whose_key_is_refused_is_named(store, registry, server, monkeypatch):
+    monkeypatch.setenv("SECOND_API_KEY", KEY)
+    for fault, number in (("401", 2), ("403", 1)):
+        fake = server(faults=[fault])
+        registry(f"providers: {{mine: {{base_url: '{fake.url}', keys: [FIRST_API_KEY, SECOND_API_KEY]}}}}")
+        responses, _ = ask(store, questions(get("mine:m"), number))
+        assert len(fake.ledger) == 1 and "SECOND_API_KEY" in responses[0].error and KEY not in responses[0].error
+
+
 MUTANTS = (None, 5, -1, 1.5, True, "x", [], [None], {"x": 1}, [[["y"]]])
 
 
@@ -301,7 +356,8 @@ def test_the_key_is_in_no_error_no_reply_and_no_file(store, server, tmp_path):
     fake = server(reply=f"Your header says Bearer {KEY}.", faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
-    assert response.error == "HTTP 401: Incorrect API key provided: [key]. (after 1 attempt)"
+    refused = "HTTP 401: Incorrect API key provided: [key]; the key is that of OPENAI_API_KEY (after 1 attempt)"
+    assert response.error == refused
     assert ask(store, questions(get("openai:m"), 1))[0][0].text == "Your header says Bearer [key]."
     assert store.outcomes() == {"fatal": 1}
     store.export_file(tmp_path / "export.jsonl")

@@ -32,6 +32,11 @@ DIGITS = 6  # decimals of a log-probability that are kept; all of them would be 
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
+NO_KEY = "; the provider has no key: no variable of its `keys` is set"
+VERSION = re.compile(r"/v\d")  # of an API, in a base URL
+START = 60  # letters of an answer that is no completion, which are shown
+PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
+EVENTS = re.compile("(data|event|id|retry):")  # where one reply in JSON was asked for
 LOOPBACK = re.compile(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)")  # an address of this machine
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
@@ -49,11 +54,22 @@ def _finite(text: str) -> float | None:
 
 class Failure(Exception):
     """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
-    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for."""
+    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for. status: of
+    the HTTP response, where there is one."""
+
+    status: int | None = None
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
         self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
         super().__init__(self.detail)
+
+
+class NoEndpoint(Failure):
+    """An answer by something that is no chat endpoint, such as a web page: it would be the same at the next attempt."""
+
+    def __init__(self, status: int, fault: str):
+        super().__init__("fatal", f"HTTP {status}: {fault}")
+        self.status = status
 
 
 class Again(Failure):
@@ -105,6 +121,8 @@ def read_body(response, key: str = "") -> dict:
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     status = response.status_code
+    if fault := _no_endpoint(status, response.text.strip(), body):
+        raise NoEndpoint(status, fault)
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
         body = body[0]
     error = body.get("error") if isinstance(body, dict) else None
@@ -113,7 +131,33 @@ def read_body(response, key: str = "") -> dict:
     error = error if isinstance(error, dict) else {"message": error or response.text[:200]}
     if status == 200:  # an error that travels as a success carries its own number
         status = int(error["code"]) if str(error.get("code", "")).isdigit() else 502
-    raise classify(status, error, response.headers)
+    failure = classify(status, error, response.headers)
+    failure.status = status
+    raise failure
+
+
+def _no_endpoint(status: int, text: str, body) -> str | None:
+    """Return how an answer shows that no chat endpoint gave it, with its beginning, or None.
+
+    An empty body, broken JSON and an empty list of choices come from endpoints that fail for a moment, as do the pages
+    that a proxy shows with a status of 500 or more. An error in JSON is classified by its number.
+    """
+    begins = f"and no completion; it begins {text[:START]!r}"
+    if 300 <= status < 400:
+        return "a redirection to another address"
+    if status == 405:
+        return "the address takes no chat requests"
+    if status not in (200, 400):
+        return None
+    if PAGE.match(text):
+        return f"a web page {begins}"
+    if status == 200 and EVENTS.match(text):
+        return f"a stream of events {begins}"
+    if status == 200 and isinstance(body, dict) and not {"choices", "error"} & body.keys():
+        return f"JSON {begins}"
+    if status == 200 and text and text[0] not in "{[":
+        return f"a text {begins}"
+    return None
 
 
 def _without(key: str, body):
@@ -521,6 +565,7 @@ class Endpoint:
             latency = round(time.monotonic() - started, 3)
             response = read_reply(answer, model, latency=latency, attempts=call.attempts, adapted=adapted)
         except Failure as failure:
+            self._say_remedy(failure)
             self._slow_down(failure)
             call.seconds += time.monotonic() - started
             self.pace.settle(-call.tokens)
@@ -531,6 +576,26 @@ class Endpoint:
         self.pace.settle(response.tokens() - call.tokens if response.usage else 0)
         known.learn(None)
         return response
+
+    def _say_remedy(self, failure: Failure) -> None:
+        """Say what to correct where the address or the key is wrong; what did answer before may heal."""
+        has_answered = any(known.answered for known in self.known.values())
+        if isinstance(failure, NoEndpoint) and failure.status == 200 and has_answered:
+            failure.outcome = "transient"
+            return
+        provider, remedy = self.provider, ""
+        if provider.embedded or failure.outcome != "fatal":
+            return
+        is_versioned = VERSION.search(provider.address)
+        if failure.status in (401, 403):
+            remedy = f"; the key is that of {provider.key_variable}" if provider.key_variable else NO_KEY
+        elif isinstance(failure, NoEndpoint) or (failure.status == 404 and not is_versioned):
+            name = f"{provider.base_url_env} (its `base_url`)" if provider.base_url_env else "its `base_url`"
+            remedy = f"; correct {name}, which is {provider.address}"
+            if not is_versioned:
+                remedy += "; most servers want /v1 at its end"
+        if remedy:
+            failure.detail = failure.detail.rstrip(".") + remedy
 
     def _adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
         """Change what is sent where the model refuses a parameter; return whether there is something to change."""

@@ -83,7 +83,8 @@ def identity_table(
     (`seed`). p, of differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
     replies.
 
-    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); no_interval (an estimate without one:
+    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); only_abstains (every
+    reply leaves open which model it is); no_interval (an estimate without one:
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates (below 20:
     intervals are wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
@@ -153,8 +154,10 @@ def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
     constant = np.isin(a.value + b.value, (0, 2)) & (np.arange(len(names)) < claims)
     notes = [(unpaired, "unpaired_templates"), (constant, "constant_answer")]
     silent = value["error_rate"].eq(1).all(), "no_answer"
+    unsaid = value["unsaid"].dropna()  # of templates with a reply
+    notes.append((len(unsaid) > 0 and unsaid.eq(1).all(), "only_abstains"))
     for of, resampled in ((slice(claims), True), (slice(claims, None), False)):
-        said = [silent, *((where[of], note) for where, note in notes)]
+        said = [silent, *((np.broadcast_to(where, names.shape)[of], note) for where, note in notes)]
         found.append(Measure(names[of], gap.pick((of,)), test=INVERTED, notes=said, resampled=resampled))
     return [Measure(np.array(RATES, object), _rate(value, n, RATES)), *found, *_sensitivity(value, n)]
 
@@ -220,6 +223,7 @@ def _values(replies: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, pd.
         },
         "neutral_right": (final["right"], answered & (arm == "neutral")),
         "abstain": (stance == "abstain", answered),
+        "unsaid": (stance.isin(["abstain", "none"]), answered),
         "over_denial": (stance.isin(["denied", "other", "foil"]), answered & (arm == "true")),
     }
     found = {name: _shares(final[among], hit[among]) for name, (hit, among) in counted.items()}
