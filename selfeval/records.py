@@ -375,11 +375,9 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
     """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
-    if source is None or isinstance(source, pd.DataFrame):
+    if isinstance(source, pd.DataFrame) or not are_files(source):
         return rows_of(source)
-    source = [source] if is_file(source) else [*source]
-    if not source or not are_files(source):
-        return rows_of(source)
+    source = [source] if is_file(source) else source
     files = dict.fromkeys(file for name in source for file in files_of(kind, name))
     tell_several(source, files)
     return [row for file in files for row in rows_of(file)]
@@ -413,7 +411,8 @@ def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
     if (read := TABLES.get(ending)) is None:
         return json_rows(path)
     try:
-        return without_empty_rows(read(path).reset_index(drop=True))
+        rows = read(path)
+        return without_empty_rows(rows.reset_index(drop=True)) if isinstance(rows, pd.DataFrame) else rows
     except UNREADABLE as error:
         why = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error

@@ -1,8 +1,11 @@
 """What the prose of notebooks says in numbers is what the cells beside it print, or has a reason in `prose.yaml`.
 
-Read are decimals and percentages in markdown cells, outside of code, links and formulas. A number is printed where an
-output of the three code cells before it or the two behind it, rounded to as many digits, is equal to it; a percentage
-also as a share. Of sentences under FURTHER_UP, any cell of the notebook will do.
+Read are decimals, percentages and counts ("8 of 12") in markdown cells, outside of code, links and formulas. A number
+is printed where an output of the three code cells before it or the two behind it, rounded to as many digits, is equal
+to it; a percentage also as a share. Of sentences under FURTHER_UP, any cell of the notebook will do.
+
+The other pages print nothing: such numbers are tied to a table in `sentences.yaml` or have a reason here, and
+figures/README.md has the captions that 09_paper_figures prints. test_sentences.py reads README.md and docs/results.md.
 """
 
 import json
@@ -11,13 +14,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from test_sentences import PIECES, TIED_THROUGHOUT, text_of
 
 from selfeval import ROOT
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+PAGES = [page for page in [*DOCS, "notebooks/README.md"] if page not in TIED_THROUGHOUT]
 REASONS = yaml.safe_load(Path(__file__).with_name("prose.yaml").read_text(encoding="utf-8"))
 FURTHER_UP = "printed further up"
 NUMBER = re.compile(r"(?<![\w.,/^-])([-−]?\d*\.\d+|[-−]?\d+)( ?%)?(?![\w/])")
+COUNT = re.compile(r"(?<![\w.,])\d+ of \d+")
 LITERAL = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^#[^\n]*", re.S | re.M)
 
 
@@ -39,10 +46,12 @@ def printed(cells):
 
 
 def stated(prose):
-    """Yield (sentence, match) of the decimals and percentages in a text."""
+    """Yield (sentence, match) of the decimals, percentages and counts in a text."""
     for sentence in re.split(r"(?<=[.?!:;])\s+|\n", LITERAL.sub(" ", prose)):
+        counts = [count.span() for count in COUNT.finditer(sentence)]
         for match in NUMBER.finditer(sentence):
-            if "." in match[1] or match[2]:
+            counted = any(start <= match.start() < end for start, end in counts)
+            if "." in match[1] or match[2] or counted:
                 yield sentence.strip(), match
 
 
@@ -88,3 +97,68 @@ def test_a_number_that_no_cell_beside_it_prints_is_found():
     assert wrong == ["2.3", "73 %"] and unfounded([table, said], {"why": ["elsewhere", "73 %"]}) == []
     far = [table, *[{"cell_type": "code", "outputs": []}] * 3, said | {"source": "It is 1.8 times as wide."}]
     assert unfounded(far, {}) and not unfounded(far, {FURTHER_UP: ["times as wide"]})
+
+
+def without_reason(text, reasons):
+    """Return the sentences of a text with a decimal, percentage or count that no reason covers."""
+    words = [words for given in reasons.values() for words in given]
+    sentences = {sentence: f"{match[0].strip()} in {sentence!r}" for sentence, match in stated(text)}
+    return [found for sentence, found in sentences.items() if not any(each in sentence for each in words)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_number_of_a_page_is_tied_to_a_table_or_has_a_reason(page):
+    text, reasons = text_of(page), REASONS.get(page, {})
+    for piece in PIECES:
+        if piece.page == page:
+            text = piece.pattern.sub("", text, count=1)
+    prose = LITERAL.sub(" ", text)
+    unsaid = [words for given in reasons.values() for words in given if words not in prose]
+    assert unsaid == [], f"prose.yaml has reasons for what {page} does not say"
+    assert without_reason(text, reasons) == []
+
+
+def test_a_number_of_a_page_without_a_reason_is_found():
+    text = "| AUC | .71 |\n\nIt costs 3.1 USD, as said. Half of it is 1.6 USD."
+    assert without_reason(text, {"definition": ["as said"]}) == [
+        ".71 in '| AUC | .71 |'",
+        "1.6 in 'Half of it is 1.6 USD.'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("assumed", "given"),
+    [
+        ("as above", {}),
+        ("small models: 0.05 and 0.20 USD a million", {"usd_in": 0.05, "usd_out": 0.20}),
+        (
+            "large models: 3 and 15 USD, which think for 500 tokens, 10 s a call",
+            {"usd_in": 3, "usd_out": 15, "tokens_out": 10 + 500, "seconds_per_call": 10},
+        ),
+        ("500 requests, 200,000 tokens a minute", {"requests_per_minute": 500, "tokens_per_minute": 200_000}),
+    ],
+)
+def test_a_large_study_costs_what_the_function_beside_the_table_says(assumed, given):
+    page = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(def plan.*?)^print", page, re.M | re.S)
+    made = {}
+    exec(code, made)
+    calls, tokens, usd, hours = made["plan"](**given)
+    of_four = ", ".join(f"{hour:g}" for hour in hours.values())
+    row = f"| {assumed} | {calls / 1e6:g} million | {tokens / 1e9:g} billion | {usd:,} | {of_four} |"
+    assert row in page, f"docs/cluster.md does not have the row {row}"
+
+
+def test_a_count_that_no_cell_beside_it_prints_is_found():
+    table = {"cell_type": "code", "outputs": [{"text": "24 cases of 53 are above"}]}
+    said = {"cell_type": "markdown", "source": "Above are 24 of 53 cases. By J it is 15 of 53, of 5 studies."}
+    assert unfounded([table, said], {}) == ["15 in 'By J it is 15 of 53, of 5 studies.'"]
+
+
+def test_the_page_of_figures_has_the_captions_that_09_prints():
+    outputs = [output for cell in cells_of("09_paper_figures.ipynb") if is_code(cell) for output in cell["outputs"]]
+    shown = "".join("".join(output.get("text", "")) for output in outputs)
+    _, how, *blocks = (ROOT / "figures/README.md").read_text(encoding="utf-8").split("\n\n")
+    captions = [block for block in blocks if not block.startswith(("#", "!", "* "))]
+    assert len(captions) > 10 and "nothing here is\nedited by hand" in how
+    assert [caption for caption in captions if caption.strip() not in shown] == []
