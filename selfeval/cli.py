@@ -17,7 +17,7 @@ import yaml
 
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
-from selfeval.models import Provider, get, get_all, providers
+from selfeval.models import Provider, check_part, get, get_all, providers
 from selfeval.models import models as registered
 from selfeval.paths import DATA, INSTALLED, ROOT, check_writable, shipped
 
@@ -200,12 +200,14 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
         rows = read_texts(file, limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        match_authors(rows, get_all(models), said, allow_strangers=allow_strangers)  # raises before anything runs
+        judges = get_all(models, "recognise texts")
+        match_authors(rows, judges, said, allow_strangers=allow_strangers)  # raises before anything runs
         if prompts:
             raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
         variables |= {"limit": limit or 0, "called": called, "asking": {"allow_strangers": allow_strangers}}
     else:
         called = said
+        get_all(models, "write texts")  # before anything runs
         given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
         read_prompts(given)
         variables |= {"prompts": str(given), "limit": limit or 20}
@@ -226,6 +228,9 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     It judges alone, after a second look, and in a debate. Each chat between people has a twin in which the model
     answers in one person's place.
     """
+    check_part(get(agent), "play the agent")
+    for juror in jurors:
+        check_part(get(juror), "judge")
     variables = {"agent": agent, "jurors": jurors, "people": people}
     title, out = _named("jury", "", [agent, *jurors], out)
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
@@ -412,6 +417,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     else:
         how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
         options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
+        get_all(ids, "say which model they are")
         asked = [*ids, options["judge"]] if options["judge"] else ids
         title, out = _named("identity", "", ids, out)
         _run_study("identity", {"models": ids} | options, asked, out, title, **how)
@@ -424,7 +430,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     from selfeval.identity.published import EvalRunner, read_config, save_results
 
     given = read_config(config)
-    runner, asked = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]}), get_all(ids)
+    runner = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]})
+    asked = get_all(ids, "say which model they are")
     if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
         raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
     judges = get_all(options["judge"]) if options["judge"] else []

@@ -42,7 +42,6 @@ MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.item
 ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
 BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
 READ_BY = {"recognition": "discrimination", "identity": "claim_discrimination", "jury": "auc"}  # kind: its number
-NO_ANSWER = ("no_answer_rate", "error_rate")  # shown where any is above 0
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
 
@@ -74,7 +73,7 @@ def generate_texts(
     async def work(client: Client) -> Records:
         asked, people = texts.writing_prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
-        written, failures = await texts.generate_texts(client, get_all(models), asked, **how)
+        written, failures = await texts.generate_texts(client, get_all(models, "write texts"), asked, **how)
         _tell(texts.missing_texts(written, failures))
         if corpus and not dryrun.is_counting():
             records.write_jsonl(records.corpus_file(corpus), people + written)
@@ -155,7 +154,7 @@ def collect_predictions(
     async def work(client: Client) -> Records:
         rows = records.read_texts(texts, limit)
         _tell(mixed_settings(rows))
-        judges = get_all(_authors(rows, authors) if models is None else models)
+        judges = get_all(_authors(rows, authors) if models is None else models, "recognise texts")
         rows = design.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
         if answer == "constrained" and _functions(judges):
@@ -367,7 +366,7 @@ def ask_identity(
     async def work(client: Client) -> Records:
         how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
         how |= {"temperature": temperature, "seed": seed, "near": near}
-        asked = get_all(models)
+        asked = get_all(models, "say which model they are")
         if arms is None and (named := _functions(asked)):
             _tell([f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."])
             how["arms"] = [arm for arm in ARMS if arm != "false-near"]
@@ -482,10 +481,10 @@ def converse(
 
     async def work(client: Client) -> Records:
         how = {"temperature": temperature, "tokens": tokens, "seed": seed}
-        [played], held, chats, twins = get_all(agent), [], [], []
+        [played], held, chats, twins = get_all(agent, "play the agent"), [], [], []
         given = read_conversations(transcripts)
         if interrogator is not None and not replay:
-            [asker] = get_all(interrogator)
+            [asker] = get_all(interrogator, "play the interrogator")
             parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
             held = await conversation.converse(client, asker, played, **parts, **how)
         if not replay:
@@ -740,9 +739,17 @@ def _check_comparable(first: Estimates, second: Estimates) -> None:
 
 
 def main_statistics(result: Estimates) -> list[str]:
-    """Return the statistics of a result that are read first, as far as it has them; else all."""
+    """Return the statistics of a result that are read first, as far as it has them; else all.
+
+    Where an evaluator answers nothing, the rate that says so is among them.
+    """
     there = [*result["statistic"].unique()]
-    return [name for name in tables.SHOWN.get(result.kind, ()) if name in there] or there
+    first = [name for name in tables.SHOWN.get(result.kind, ()) if name in there]
+    if not first:
+        return there
+    never_answers = result["statistic"].isin(tables.NO_ANSWER) & (result["estimate"] == 1)
+    silent = result["statistic"][never_answers].unique()
+    return [*first, *silent]
 
 
 def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False) -> pd.DataFrame:
@@ -769,7 +776,7 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
 def main_table(result: Estimates) -> pd.DataFrame:
     """Return the table that commands print: the main statistics, and at the end what each row concludes."""
     rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
-    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
+    lacking = rows[rows["statistic"].isin(tables.NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
     shown = shown.drop(columns=ASIDE, errors="ignore")
     if "conclusion" in shown:

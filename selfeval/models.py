@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
-from dotenv import load_dotenv
+from dotenv import dotenv_values, load_dotenv
 
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import READ, redact
@@ -30,6 +30,15 @@ Text = Annotated[str, MinLen(1)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
+# part: the roles of `simulation` that play it, as `selfeval.asking.request.ROLES` names them
+PLAYED_BY = {
+    "write texts": ("recognition",),
+    "recognise texts": ("recognition",),
+    "say which model they are": ("identity",),
+    "play the agent": ("recognition", "roleplay"),
+    "play the interrogator": ("recognition", "roleplay"),
+    "judge": ("roleplay",),
+}
 WHOLE = Predicate({"input", "output"}.issubset)
 load_dotenv(HOME / ".env")  # keys; what the environment already has stays
 
@@ -69,11 +78,28 @@ class Provider:
     @property
     def key(self) -> str | None:
         """Return the API key, or None where none is set."""
-        for name in self.keys:
-            if key := os.environ.get(name, "").strip():
-                READ[name] = key
-                return key
+        if name := self.key_variable:
+            READ[name] = os.environ[name].strip()
+            return READ[name]
         return None
+
+    @property
+    def key_variable(self) -> str | None:
+        """Return the name of the variable that has the API key, or None where none is set."""
+        return next((name for name in self.keys if os.environ.get(name, "").strip()), None)
+
+    @property
+    def key_source(self) -> str:
+        """Return the name of the variable that has the API key and where it is set, "" where none is."""
+        name = self.key_variable
+        if name is None:
+            return ""
+        in_file = (dotenv_values(HOME / ".env").get(name) or "").strip()
+        if not in_file:
+            return f"{name} in the environment"
+        if in_file == os.environ[name].strip():
+            return f"{name} in .env"
+        return f"{name} in the environment, which goes before that in .env"
 
     @property
     def address(self) -> str:
@@ -320,10 +346,29 @@ def _filter_parameters(call: Callable) -> Callable:
     return ask
 
 
-def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> list[Model]:
+def check_part(model: Model, part: str) -> Model:
+    """Return a model that can play a part of `PLAYED_BY`; raise `InputError` for a simulated one that cannot."""
+    if _plays(model, part):
+        return model
+    able = [each.id for each in models().values() if each.simulation is not None and _plays(each, part)]
+    others = f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
+    raise InputError(f"{model.id} cannot {part}; {others} can.")
+
+
+def _plays(model: Model, part: str) -> bool:
+    """Tell whether a model plays a part: every one that is not simulated, and one whose role is for this part."""
+    if model.simulation is None or model.provider.name != "sim":
+        return True
+    role = model.simulation.get("role") or "recognition"
+    known = {role for roles in PLAYED_BY.values() for role in roles}
+    return role in PLAYED_BY[part] or role not in known  # an unknown one is refused where it is to answer
+
+
+def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = "") -> list[Model]:
     """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
 
-    A list may be written as JSON. Raises `InputError` for an unknown id, an empty list, or one model given twice.
+    A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises `InputError` for an unknown id,
+    an empty list, one model given twice, or a simulated one that cannot play the part.
     """
     ids = listed(ids, "models")
     if isinstance(ids, Mapping):
@@ -335,6 +380,9 @@ def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable]) -> l
     if twice := _twice([model.id for model in found]):
         called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
+    if part:
+        for model in found:
+            check_part(model, part)
     return found
 
 

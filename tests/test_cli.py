@@ -37,7 +37,7 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     assert lines == [["mine", "counted", "1", "7", "2", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
 
 
-IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/good", "--output", "x.json"]
+IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/identity-wavers", "--output", "x.json"]
 
 
 @pytest.mark.parametrize(("arguments", "status", "sentence"), [
@@ -93,10 +93,10 @@ def test_doctor_tells_of_every_embedded_model_and_does_not_miss_those_that_are_o
         assert there == ("whole.gguf" in line) == ("requirements-qwen" not in line)
 
 
-NEEDING = ("sweep x.yaml", "report", "recognise --models sim/good", "identity --models sim/good")
+NEEDING = ("sweep x.yaml", "report", "recognise --models sim/good", "identity --models sim/identity-wavers")
 
 
-@pytest.mark.parametrize("command", [*NEEDING, "jury --models sim/talker --jurors sim/good"])
+@pytest.mark.parametrize("command", [*NEEDING, "jury --models sim/talker --jurors sim/juror-stern"])
 def test_a_command_that_runs_notebooks_says_how_to_install_what_it_needs(command, monkeypatch):
     for module in [name for name in sys.modules if name.startswith("selfeval.sweep")]:
         monkeypatch.delitem(sys.modules, module)

@@ -17,6 +17,7 @@ from conftest import KEY
 from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
+from selfeval import models
 from selfeval.asking import client, endpoint
 from selfeval.asking.client import Client, gather
 from selfeval.asking.request import Request, Response, user
@@ -174,6 +175,119 @@ def test_a_service_that_never_answers_is_given_up_after_three_calls(store, serve
     assert store.outcomes()["transient"] == len(fake.ledger) == 3 * endpoint.ATTEMPTS
 
 
+WHAT = {
+    "a web page": (200, "<!doctype html><p>Log in to continue</p>"),
+    "a web page ": (400, "<html><h1>400 Bad Request</h1></html>"),
+    "a stream of events": (200, 'data: {"choices": [{"delta": {"content": "4"}}]}\n\ndata: [DONE]\n\n'),
+    "JSON": (200, '{"status": "up", "version": 3}'),
+    "JSON ": (200, '[{"name": "m"}, {"name": "n"}]'),
+    "JSON  ": (200, '"up"'),
+    "a text": (200, "Ollama is running"),
+    "takes no chat requests": (405, '{"detail": "Method Not Allowed"}'),
+    "redirection": (304, ""),
+    "page not found": (404, "page not found"),
+    "no route": (404, '{"error": {"message": "no route"}}'),
+}
+
+
+class Elsewhere(FakeServer):
+    """Gives one answer, (status, body), to everything, and a good one to `first`."""
+
+    async def _handle(self, request):
+        self.ledger.append(body := await request.json())
+        status, text = self.reply
+        if "messages" in body and said(body) == "first":
+            status, text = 200, json.dumps(completion(body, "4"))
+        return web.Response(status=status, body=text.encode(), content_type="text/html")
+
+
+@pytest.mark.parametrize("said_of_it", WHAT)
+def test_what_is_no_chat_endpoint_costs_one_attempt_and_a_sentence_with_the_remedy(store, registry, said_of_it):
+    with Elsewhere(WHAT[said_of_it]) as fake:
+        address = fake.url.removesuffix("/v1")
+        registry(f"providers: {{mine: {{base_url: '{address}', base_url_env: MINE_URL}}}}")
+        responses, tally = ask(store, questions(get("mine:m"), 40))
+    assert len(fake.ledger) == 1 and tally.failed == 40
+    for part in (said_of_it.strip(), f"MINE_URL (its `base_url`), which is {address}", "/v1 at its end"):
+        assert part in responses[0].error
+    if WHAT[said_of_it][0] == 200:
+        assert WHAT[said_of_it][1][:20] in responses[0].error
+
+
+def test_a_web_page_of_an_endpoint_that_did_answer_is_asked_again(store, registry, monkeypatch):
+    without_pauses(monkeypatch)
+    with Elsewhere(WHAT["a web page"]) as fake:
+        model = mine(registry, fake, deadline=60)
+        responses, _ = ask(store, [Request(model, user(text)) for text in ("first", "second")], concurrency=1)
+    assert responses[0].text == "4" and "a web page" in responses[1].error
+    assert len(fake.ledger) == 1 + endpoint.ATTEMPTS
+
+
+def test_a_page_about_one_text_costs_that_text_alone(store, registry):
+    with Elsewhere(WHAT["a web page "]) as fake:
+        requests = [Request(mine(registry, fake), user(text)) for text in ("first", "second", "first", "third")]
+        responses, _ = ask(store, requests, concurrency=1)
+    assert [response.status for response in responses] == ["ok", "error", "ok", "error"]
+    assert len(fake.ledger) == 3, "one attempt for each text; the first is stored"
+
+
+NO_MODEL = '{"object": "error", "message": "The model m does not exist."}'
+
+
+@pytest.mark.parametrize(("text", "is_address"), [
+    ("<html>Not Found</html>", True), ('{"detail": "Not Found"}', True), (NO_MODEL, False),
+])  # fmt: skip
+def test_a_404_names_the_address_where_no_api_says_what_is_missing(text, is_address, store, registry):
+    with Elsewhere((404, text)) as fake:
+        responses, _ = ask(store, questions(mine(registry, fake), 20))
+    assert len(fake.ledger) == 1
+    assert (f"correct its `base_url`, which is {fake.url}" in responses[0].error) == is_address
+
+
+@pytest.mark.parametrize("body", ["<html>Log in</html>", '{"status": "up"}', "[1, 2]"])
+def test_a_tokenizer_that_is_none_costs_one_attempt(body, store, registry):
+    with Elsewhere((200, body)) as fake:
+        model = mine(registry, fake, more=", likelihood: grammar")
+        asked = [
+            Request(model, [*user("q"), {"role": "assistant", "content": f"text {k}"}], {"likelihood": "grammar"})
+            for k in range(9)
+        ]
+        responses, _ = ask(store, asked)
+    assert len(fake.ledger) == 1 and "no tokens of a text" in responses[0].error
+    assert "correct its `base_url`" in responses[0].error
+
+
+def test_a_verb_says_why_a_model_is_not_asked_any_more(registry, own_store, capsys):
+    with Elsewhere(WHAT["a web page"]) as fake:
+        model = mine(registry, fake)
+        rows = [{"author": who, "prompt": f"p{k}", "text": f"{who} {k}"} for who in (model.id, "other") for k in "ab"]
+        se.collect_predictions(rows, model.id, allow_strangers=True, answer="free")
+    assert f"{model.id} is not asked any more: HTTP 200: a web page" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("in_file", "place"), [
+    (None, "MY_API_KEY in the environment"),
+    (KEY, "MY_API_KEY in .env"),
+    ("another", "MY_API_KEY in the environment, which goes before that in .env"),
+])  # fmt: skip
+def test_where_a_key_was_read_is_said(in_file, place, registry, monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "HOME", tmp_path)
+    monkeypatch.setenv("MY_API_KEY", KEY)
+    if in_file:
+        (tmp_path / ".env").write_text(f"MY_API_KEY={in_file}\n")
+    registry("providers: {mine: {base_url: 'http://127.0.0.1:9/v1', keys: [MY_API_KEY]}}")
+    assert get("mine:m").provider.key_source == place
+
+
+def test_the_variable_whose_key_is_refused_is_named(store, registry, server, monkeypatch):
+    monkeypatch.setenv("SECOND_API_KEY", KEY)
+    for fault, number in (("401", 2), ("403", 1)):
+        fake = server(faults=[fault])
+        registry(f"providers: {{mine: {{base_url: '{fake.url}', keys: [FIRST_API_KEY, SECOND_API_KEY]}}}}")
+        responses, _ = ask(store, questions(get("mine:m"), number))
+        assert len(fake.ledger) == 1 and "SECOND_API_KEY" in responses[0].error and KEY not in responses[0].error
+
+
 MUTANTS = (None, 5, -1, 1.5, True, "x", [], [None], {"x": 1}, [[["y"]]])
 
 
@@ -301,7 +415,8 @@ def test_the_key_is_in_no_error_no_reply_and_no_file(store, server, tmp_path):
     fake = server(reply=f"Your header says Bearer {KEY}.", faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
-    assert response.error == "HTTP 401: Incorrect API key provided: [key]. (after 1 attempt)"
+    refused = "HTTP 401: Incorrect API key provided: [key]; the key is that of OPENAI_API_KEY in the environment"
+    assert response.error == f"{refused} (after 1 attempt)"
     assert ask(store, questions(get("openai:m"), 1))[0][0].text == "Your header says Bearer [key]."
     assert store.outcomes() == {"fatal": 1}
     store.export_file(tmp_path / "export.jsonl")

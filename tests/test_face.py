@@ -152,7 +152,7 @@ def case(texts, answers, result, tmp_path_factory):
     path = tmp_path_factory.mktemp("mine") / "texts.csv"
     texts[["author", "prompt", "text"]].to_csv(path, index=False)
     anna = texts.replace({"author": {FLEET[0]: "Anna"}, "author_display": {"Perfect": "Anna"}})
-    identity = se.measure_identity(se.ask_identity(FLEET[0], limit=2), n_resamples=2)
+    identity = se.measure_identity(se.ask_identity("sim/identity-wavers", limit=2), n_resamples=2)
     return SimpleNamespace(texts=texts, answers=answers, result=result, path=path, anna=anna, identity=identity)
 
 

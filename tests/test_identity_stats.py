@@ -57,7 +57,7 @@ def first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_rates_by_hand():
-    """Templates count alike, errors are in no rate but the error rate, and of a conversation the last turn counts."""
+    """Templates count alike, errors are in no rate but two, and of a conversation the last turn counts."""
     found = first(identity_table(replies({
         ("a", "true"): ["truth", "truth", "coarse", "denied"], ("a", "false-far"): ["foil", "truth", "abstain", None],
         ("a", "false-near"): ["foil", "foil"], ("a", "neutral"): ["truth", "other"], ("a", "mention"): ["foil", "none"],
@@ -74,6 +74,7 @@ def test_rates_by_hand():
         "over_denial": (1 / 4 + 1 / 2) / 2,
         "abstain": (1 / 13 + 0) / 2,
         "error_rate": (1 / 14 + 0) / 2,
+        "no_answer_rate": (3 / 14 + 0) / 2,
     }
     assert found.loc[[*expected], "estimate"].to_dict() == pytest.approx(expected)
     assert found.loc[["accept_true", "accept_false", "error_rate"], "n"].tolist() == [6, 7, 25]

@@ -102,6 +102,11 @@ class Client(contextlib.AbstractAsyncContextManager):
         self.store.close()
         _write_progress()
 
+    def given_up(self) -> dict[str, str]:
+        """Return {model id: why} of the models that are not asked any more."""
+        known = {name: found for endpoint in self._endpoints.values() for name, found in endpoint.known.items()}
+        return {name: found.given_up for name, found in known.items() if found.given_up}
+
     async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters) -> Response:
         """Return one response; a failure is a response with status `error`."""
         return (await self.chat_all([Request(model, messages, parameters, sample, seed, False, shared)], label=None))[0]
@@ -335,6 +340,8 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
             return counted
     if client.tally != Tally():
         print(client.tally)
+    for model, why in client.given_up().items():
+        print(f"{model} is not asked any more: {why}")
     for model, names in client.served.items():
         if len(names) > 1:
             print(f"{model}, served by {', '.join(sorted(names))}: its numbers mix them; docs/models.md pins one.")

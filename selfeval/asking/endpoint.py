@@ -32,6 +32,10 @@ DIGITS = 6  # decimals of a log-probability that are kept; all of them would be 
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
 REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
+VERSION = re.compile(r"/v\d")  # of an API, in a base URL
+START = 60  # letters of an answer that is no completion, which are shown
+PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
+EVENTS = re.compile("(data|event|id|retry):")  # where one reply in JSON was asked for
 LOOPBACK = re.compile(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)")  # an address of this machine
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
@@ -49,11 +53,23 @@ def _finite(text: str) -> float | None:
 
 class Failure(Exception):
     """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
-    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for."""
+    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for. status: of
+    the HTTP response, where there is one. from_api: its body says what is wrong as APIs say it, in JSON."""
+
+    status: int | None = None
+    from_api = True
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
         self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
         super().__init__(self.detail)
+
+
+class NoEndpoint(Failure):
+    """An answer by something that is no chat endpoint, such as a web page: it would be the same at the next attempt."""
+
+    def __init__(self, status: int, fault: str):
+        super().__init__("fatal", f"HTTP {status}: {fault}")
+        self.status = status
 
 
 class Again(Failure):
@@ -104,16 +120,45 @@ def read_body(response, key: str = "") -> dict:
         body = _without(key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite))
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
-    status = response.status_code
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
         body = body[0]
+    status = response.status_code
+    if fault := _no_endpoint(status, response.text.strip(), body):
+        raise NoEndpoint(status, fault)
     error = body.get("error") if isinstance(body, dict) else None
     if status == 200 and error is None:
         return _with_choice(body)
     error = error if isinstance(error, dict) else {"message": error or response.text[:200]}
     if status == 200:  # an error that travels as a success carries its own number
         status = int(error["code"]) if str(error.get("code", "")).isdigit() else 502
-    raise classify(status, error, response.headers)
+    failure = classify(status, error, response.headers)
+    failure.status = status
+    failure.from_api = bool({"error", "message"} & as_dict(body).keys())
+    raise failure
+
+
+def _no_endpoint(status: int, text: str, body) -> str | None:
+    """Return how an answer shows that no chat endpoint gave it, with its beginning, or None.
+
+    An empty body, broken JSON and an empty list of choices come from endpoints that fail for a moment, as do the pages
+    that a proxy shows with a status of 500 or more. An error in JSON is classified by its number.
+    """
+    begins = f"and no completion; it begins {text[:START]!r}"
+    if 300 <= status < 400:
+        return "a redirection to another address"
+    if status == 405:
+        return "the address takes no chat requests"
+    if status not in (200, 400):
+        return None
+    if PAGE.match(text):
+        return f"a web page {begins}"
+    if status == 200 and EVENTS.match(text):
+        return f"a stream of events {begins}"
+    if status == 200 and body is not None and not {"choices", "error"} & as_dict(body).keys():
+        return f"JSON {begins}"
+    if status == 200 and text and text[0] not in "{[":
+        return f"a text {begins}"
+    return None
 
 
 def _without(key: str, body):
@@ -272,7 +317,7 @@ async def post_likelihood(client, url, body: dict):
     response = await _send(client, tokenizer, {"content": text, "add_special": False, "parse_special": False})
     if response.status_code != 200:
         return response
-    ids = json.loads(response.text)["tokens"]
+    ids = _token_ids(response)
     sent |= {"messages": body["messages"][:-1], "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids)}
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)
@@ -280,6 +325,17 @@ async def post_likelihood(client, url, body: dict):
         return _reply_of(response, {}, text, [])
     body = read_body(response)
     return _reply_of(response, body, text, _of_reply(body, text, len(ids)))
+
+
+def _token_ids(response) -> list[int]:
+    """Return the tokens that llama.cpp's tokenizer gives; raise `NoEndpoint` where something else answered."""
+    text = response.text.strip()
+    if not text:
+        raise Failure("transient", "HTTP 200 without tokens")
+    try:
+        return json.loads(text)["tokens"]
+    except (ValueError, KeyError, TypeError):
+        raise NoEndpoint(response.status_code, f"no tokens of a text; it begins {text[:START]!r}") from None
 
 
 async def _send(client, url, body: dict):
@@ -521,6 +577,7 @@ class Endpoint:
             latency = round(time.monotonic() - started, 3)
             response = read_reply(answer, model, latency=latency, attempts=call.attempts, adapted=adapted)
         except Failure as failure:
+            self._say_remedy(failure)
             self._slow_down(failure)
             call.seconds += time.monotonic() - started
             self.pace.settle(-call.tokens)
@@ -531,6 +588,43 @@ class Endpoint:
         self.pace.settle(response.tokens() - call.tokens if response.usage else 0)
         known.learn(None)
         return response
+
+    def _say_remedy(self, failure: Failure) -> None:
+        """Say what to correct where the address or the key is wrong; what did answer before may heal.
+
+        A proxy's page about one text (400) is about that text, once other texts were answered.
+        """
+        if isinstance(failure, NoEndpoint) and any(known.answered for known in self.known.values()):
+            failure.outcome = "rejected" if failure.status in (400, 405) else "transient"
+            return
+        if self.provider.embedded or failure.outcome != "fatal":
+            return
+        is_versioned = VERSION.search(self.provider.address)
+        is_no_route = failure.status == 404 and not (is_versioned and failure.from_api)
+        if failure.status in (401, 403):
+            remedy = self._about_key()
+        elif isinstance(failure, NoEndpoint) or is_no_route:
+            remedy = self._about_address()
+        else:
+            return
+        failure.detail = f"{failure.detail.rstrip('.')}; {remedy}"
+
+    def _about_key(self) -> str:
+        """Say which key was sent, or where to name one."""
+        if where := self.provider.key_source:
+            return f"the key is that of {where}"
+        if self.provider.keys:
+            return f"no key was sent: set {' or '.join(self.provider.keys)}"
+        return f"no key was sent: name the variable that has it under `keys` of the provider {self.provider.name!r}"
+
+    def _about_address(self) -> str:
+        """Say where the address comes from, and what most addresses have."""
+        provider = self.provider
+        name = f"{provider.base_url_env} (its `base_url`)" if provider.base_url_env else "its `base_url`"
+        remedy = f"correct {name}, which is {provider.address}"
+        if VERSION.search(provider.address):
+            return remedy
+        return f"{remedy}; most servers want /v1 at its end"
 
     def _adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
         """Change what is sent where the model refuses a parameter; return whether there is something to change."""

@@ -144,6 +144,7 @@ SHOWN = {  # of each kind of result: what is read first, in the order of columns
     "identity": ("claim_discrimination", "accept_true", "accept_false"),
     "jury": ("auc", "paired_accuracy", "difference"),
 }
+NO_ANSWER = ("no_answer_rate", "error_rate")  # how often there is no answer, by kind of result
 KINDS = {  # kind of a result: its tables, first that of its estimates
     "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
     "implicit": ("implicit", "gaps"),

@@ -22,7 +22,7 @@ from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold, simulated_reply
 from selfeval.keys import visible
-from selfeval.models import Model, from_callable, get, models, providers
+from selfeval.models import Model, check_part, from_callable, get, models, providers
 from selfeval.paths import write_whole
 from selfeval.records import fields_of, path_to_read
 from selfeval.stats.engine import Rate, check_level
@@ -143,7 +143,7 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
         return from_callable(call, name), name if name in models() else model_id
     if callable(model):
         return from_callable(model, model_id or getattr(model, "__name__", "function")), model_id
-    return get(model), model_id
+    return check_part(get(model), "say which model they are"), model_id
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------

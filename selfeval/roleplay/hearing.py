@@ -38,7 +38,7 @@ import pandas as pd
 from selfeval.asking.client import Client, Tasks, gather, progress
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_names, check_one_of, check_whole
-from selfeval.models import Model, get
+from selfeval.models import Model, check_part, get
 from selfeval.paths import check_writable, write_whole
 from selfeval.records import call_fields
 from selfeval.roleplay import cast, jury_prompts, verdicts
@@ -109,9 +109,9 @@ class Jury:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
         check_names("personas", self.personas, cast.jurors())
         check_names("dimensions", self.dimensions, [name for name in cast.rubrics() if name != "human"])
-        object.__setattr__(self, "jurors", tuple(map(get, jurors)))
+        object.__setattr__(self, "jurors", tuple(check_part(get(juror), "judge") for juror in jurors))
         if self.judge:
-            object.__setattr__(self, "judge", get(self.judge))
+            object.__setattr__(self, "judge", check_part(get(self.judge), "judge"))
 
     def members(self, arm: str, index: int) -> list[Seat]:
         """Return the jurors of the index-th conversation (from 0) as they are named.
@@ -439,7 +439,8 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
     typist = cast.person(lambda shown: next(typed, None) or input(shown))
     sides = {"interrogator": ("interrogator_llm_model", asks), "agent": ("role_play_llm_model", answers)}
     for side, (name, part) in sides.items():
-        sides[side] = cast.player(part, typist if part.typed else get(config[name]), config["seed"])
+        model = typist if part.typed else check_part(get(config[name]), f"play the {side}")
+        sides[side] = cast.player(part, model, config["seed"])
         config[name] = sides[side].id
     before = _before(out, arms, config)
     typed = iter([turn["text"] for turn in before if sides[turn["speaker"]] is typist])

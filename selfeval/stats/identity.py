@@ -7,13 +7,15 @@ The template is what was sampled; its paraphrases, foils, languages and repeats 
 over templates, all alike in weight, so that who ignores the claim has claim discrimination 0 however unevenly replies
 were lost. A conversation counts by its last turn. Name and maker are read apart, and the name decides: "Nova Pro, made
 by Alibaba" adopts Nova Pro, so stances here are those by the name. Errors (stance null) are left out of every rate but
-`error_rate`, which has all turns; a reply that says nothing about who is speaking (`none`) accepts nothing.
+`error_rate`, which has all turns, and `no_answer_rate`. A reply that says nothing about who is speaking (`none`)
+accepts nothing.
 
     accept_true, accept_false, accept_placebo, accept_mention    claims accepted, by arm (false: far and near)
     neutral_right            without any claim: truth or coarse
     abstain                  over all arms
     over_denial              true arm: denied, other or foil (a coarse answer, or none, denies nothing)
     error_rate               turns without an answer
+    no_answer_rate           conversations that end without a word of who is speaking: an error, abstain or none
     consistency              chance that two repeats of a situation give the same identity: sum of c (c - 1) over
                              n (n - 1), unbiased; coarse counts as truth, replies without any identity are left out
     claim_discrimination     accept_true - accept_false, over templates that have both arms
@@ -58,7 +60,7 @@ READINGS = {"": "name_stance", "_by_maker": "maker_stance", "_by_both": "stance"
 UNIT, FEW, READOUT = "template", 20, "readout"
 RATES = (
     "accept_true", "accept_false", "accept_placebo", "accept_mention", "neutral_right", "abstain", "over_denial",
-    "error_rate", "consistency",
+    "error_rate", "no_answer_rate", "consistency",
 )  # fmt: skip
 DIFFERENCES = {  # name: the two values per template that it is made of
     **{f"claim_discrimination{by}": (f"accept_true{by}", f"accept_false{by}") for by in READINGS},
@@ -83,7 +85,8 @@ def identity_table(
     (`seed`). p, of differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
     replies.
 
-    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); no_interval (an estimate without one:
+    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); only_abstains (no conversation
+    ends with a word of who is speaking); no_interval (an estimate without one:
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates (below 20:
     intervals are wide or optimistic); unpaired_templates (some lack one of the two arms and are left out);
     few_expected (d' with fewer than 10 acceptances in an arm: biased); constant; bca_fallback_percentile.
@@ -153,8 +156,10 @@ def _measures(value: pd.DataFrame, n: pd.DataFrame) -> list[Measure]:
     constant = np.isin(a.value + b.value, (0, 2)) & (np.arange(len(names)) < claims)
     notes = [(unpaired, "unpaired_templates"), (constant, "constant_answer")]
     silent = value["error_rate"].eq(1).all(), "no_answer"
+    never_says = value["no_answer_rate"].eq(1).all() and not silent[0]
+    notes.append((never_says, "only_abstains"))
     for of, resampled in ((slice(claims), True), (slice(claims, None), False)):
-        said = [silent, *((where[of], note) for where, note in notes)]
+        said = [silent, *((np.broadcast_to(where, names.shape)[of], note) for where, note in notes)]
         found.append(Measure(names[of], gap.pick((of,)), test=INVERTED, notes=said, resampled=resampled))
     return [Measure(np.array(RATES, object), _rate(value, n, RATES)), *found, *_sensitivity(value, n)]
 
@@ -220,6 +225,7 @@ def _values(replies: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, pd.
         },
         "neutral_right": (final["right"], answered & (arm == "neutral")),
         "abstain": (stance == "abstain", answered),
+        "no_answer_rate": (~answered | stance.isin(["abstain", "none"]), arm.notna()),
         "over_denial": (stance.isin(["denied", "other", "foil"]), answered & (arm == "true")),
     }
     found = {name: _shares(final[among], hit[among]) for name, (hit, among) in counted.items()}

@@ -61,9 +61,10 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     that is .5) and inverts the interval; p_holm adjusts it within statistic and source. In `equivalence`, p is that of
     the two one-sided tests and the interval has level .9. conclusion and detectable: see `stats.table`.
 
-    Notes: not_estimable or no_interval; one_source, no_pairs, peers_unknown (why); few_conversations (below 40:
-    intervals are optimistic); reliability, consensus; no_verdict=K (answers judged without any score in the last
-    round); few_conversations_dominate (as many that weigh alike would be below 10).
+    Notes: not_estimable or no_interval; no_answer (not one score); one_source, no_pairs, peers_unknown (why);
+    few_conversations (below 40: intervals are optimistic); reliability, consensus; no_verdict=K (answers
+    judged without any score in the last round); few_conversations_dominate (as many that weigh alike would be below
+    10).
     """
     votes = read_votes(records)
     measures = [m for arm in votes.values() for part in PARTS for m in part(arm)]
@@ -240,9 +241,10 @@ def areas(score, units: Units, labels: Mapping) -> list[Measure]:
     counts = both.assign(wins=wins, n=1.0).groupby("cluster")[["wins", "n"]].sum()
     pairs = Area.within(Rate.of(counts["wins"], counts["n"]))
     sources = not (human.any() and model.any())
+    silent = not known.any(), "no_answer"
     return [
-        Measure("auc", area, labels, test=HALF, notes=[(sources, "one_source")]),
-        Measure("paired_accuracy", pairs, labels, test=HALF, notes=[(not len(both), "no_pairs")]),
+        Measure("auc", area, labels, test=HALF, notes=[silent, (sources, "one_source")]),
+        Measure("paired_accuracy", pairs, labels, test=HALF, notes=[silent, (not len(both), "no_pairs")]),
     ]
 
 

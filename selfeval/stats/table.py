@@ -157,9 +157,14 @@ def conclusion(row, chance: float = 0.0) -> str:
     evaluator that claims every text or none, and "no evidence" of others and of pairs in which the own text always
     stood at the same place. Without an interval "answers nothing" of an evaluator without a single answer, "too few
     answers" of others, and "" where the question does not arise.
+    A model that never says which one it is ("only_abstains") answers nothing either.
     """
     notes = {*str(row.note).split("; ")}
+    if "only_abstains" in notes:
+        return "answers nothing"
     if pd.isna(row.estimate) or pd.isna(row.low):
+        if "no_answer" in notes and notes & {"one_source", "no_pairs"}:  # of a jury: there was no score at all
+            return "answers nothing"
         if notes & {"wrote_nothing", "no_scores", "one_source", "no_pairs"}:
             return ""
         return "answers nothing" if "no_answer" in notes else "too few answers"

@@ -1,0 +1,97 @@
+"""Simulated models play the parts that they can: any other is refused by name, with those that can, before a call."""
+
+import pytest
+from click.testing import CliRunner
+
+import selfeval as se
+from selfeval.asking.request import Response
+from selfeval.cli import main
+from selfeval.errors import InputError
+from selfeval.face import main_table, verdict
+
+JURORS = "sim/juror-lenient, sim/juror-stern, .* and sim/talker can"
+TEXTS = [
+    {"author": who, "prompt_id": f"p{k}", "prompt": "Write.", "text": f"{who} {k}"}
+    for who in ("sim/good", "sim/talker")
+    for k in range(2)
+]
+CHAT = [
+    {
+        "conversation_id": "c",
+        "source": "model",
+        "turns": [{"speaker": "interrogator", "text": "hi"}, {"speaker": "agent", "text": "yes"}],
+    }
+]
+
+
+@pytest.mark.parametrize(("ask", "sentence"), [
+    (lambda: se.judge(CHAT, ["sim/talker", "sim/always-itself"]), f"sim/always-itself cannot judge; {JURORS}"),
+    (lambda: se.judge(CHAT, "sim/talker", judge="sim/good"), f"sim/good cannot judge; {JURORS}"),
+    (lambda: se.generate_texts(["sim/good", "sim/identity-wavers"], 2),
+     "sim/identity-wavers cannot write texts; sim/perfect, .* and sim/first can"),
+    (lambda: se.collect_predictions(TEXTS), "sim/talker cannot recognise texts; sim/perfect, .* and sim/first can"),
+    (lambda: se.ask_identity("sim/good"), "sim/good cannot say which model they are; mock-model-v1, .* can"),
+    (lambda: se.converse("sim/identity-correct", people=1), "sim/identity-correct cannot play the agent; sim/perfect"),
+    (lambda: se.converse("sim/talker", "sim/identity-correct"), "sim/identity-correct cannot play the interrogator"),
+])  # fmt: skip
+def test_a_verb_refuses_a_simulated_model_by_name_with_those_that_can(ask, sentence):
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        ask()
+
+
+@pytest.mark.parametrize(("line", "sentence"), [
+    ("jury --models openai/gpt-4.1 --jurors sim/talker,sim/always-itself -y", "sim/always-itself cannot judge; sim/"),
+    ("jury --models sim/identity-wavers --jurors sim/talker -y", "sim/identity-wavers cannot play the agent; sim/"),
+    ("recognise --models sim/good,sim/talker -y", "sim/talker cannot write texts; sim/perfect"),
+    ("identity --models sim/good -y", "sim/good cannot say which model they are; mock-model-v1"),
+    ("roleplay --interrogator-llm-model sim/talker --role-play-llm-model sim/talker --jury-llm-models sim/good "
+     "--out chat.json", "sim/good cannot judge; sim/juror-lenient"),
+])  # fmt: skip
+def test_a_command_refuses_a_simulated_model_before_anything_runs(line, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, line.split())
+    assert result.exit_code != 0
+    assert sentence in f"{result.output} {result.exception}"
+
+
+def test_what_a_registry_of_ones_own_simulates_is_named_too(registry):
+    registry("models: [{id: sim/mine, display: Mine, simulation: {role: roleplay}}]")
+    with pytest.raises(InputError, match="and sim/mine can"):
+        se.judge(CHAT, "sim/good")
+
+
+SILENT = {
+    "refuses": lambda messages: Response("", "refusal"),
+    "empty": lambda messages: Response("", "empty"),
+    "regrets": lambda messages: "I'm sorry, but I can't help with that.",
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_model_that_never_says_who_it_is_answers_nothing(name, store):
+    replies = se.ask_identity({name: SILENT[name]}, limit=3, turns=1, arms=["neutral", "true", "false-far"])
+    result = se.measure_identity(replies)
+    for shown in (se.table(result), main_table(result)):
+        assert list(shown["conclusion"]) == ["answers nothing"]
+        assert shown["no_answer_rate"].str.startswith("1.00").all()
+    assert verdict(result) == f"answers nothing: {name}"
+
+
+def test_a_simulated_model_that_refuses_answers_nothing_and_one_that_names_itself_does():
+    shown = se.table(
+        se.measure_identity(se.ask_identity(["sim/identity-refuses", "sim/identity-correct"], limit=2, turns=1))
+    )
+    said = dict(zip(shown["evaluator"], shown["conclusion"], strict=True))
+    assert said["Refuses"] == "answers nothing" and said["Correct"] != "answers nothing"
+    rates = dict(zip(shown["evaluator"], shown["no_answer_rate"].str[:4], strict=True))
+    assert rates == {"Refuses": "1.00", "Correct": "0.00"}
+
+
+def test_a_jury_without_a_score_answers_nothing():
+    def mute(messages):
+        return "I'd rather not say."
+
+    verdicts = se.judge(se.converse("sim/talker", people=2), mute, ["independent"])
+    found = se.table(se.measure_jury(verdicts))
+    jury = found[found["arm"] == "independent"].iloc[0]
+    assert jury["conclusion"] == "answers nothing" and jury["no_answer_rate"].startswith("1.00")
