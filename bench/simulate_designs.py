@@ -1,6 +1,6 @@
 """Evaluators that know no more than planted, in designs with unequal rows, dominating prompts and rare claims.
 
-Run it for `data/validation/designs.csv` and `holm.csv`: python bench/simulate_designs.py 1000
+Run it for `data/validation/designs.csv`: python bench/simulate_designs.py 1000
 
 One evaluator claims texts of author t, its own first, with probability rates[t]. Answers go together as real ones do: a
 row takes its draw from the prompt with probability `TOGETHER`, else from the author's texts on the prompt with
@@ -20,7 +20,7 @@ import pandas as pd
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.stats.engine import Area, Rate, Statistic, check_level, holm, inverted_p  # noqa: E402  # noqa: E402
+from selfeval.stats.engine import Area, Rate, Statistic, check_level  # noqa: E402
 
 LEVEL, ALPHA, TOGETHER = 0.95, 0.05, 0.1
 MORE, TOO_OFTEN = (
@@ -183,22 +183,6 @@ def simulate(tables: int, seed: int = 0, prompts: tuple[int, ...] = (20, 50), sa
     return pd.DataFrame(rows)
 
 
-def holm_of_five(tables: int, seed: int = 0) -> pd.DataFrame:
-    """Return how often one of five blind evaluators or more has p_holm <= .05: five authors, a text a prompt each."""
-    rows = []
-    for prompts in (8, 12, 20, 50):
-        for rate in (0.2, 0.4):
-            rng = np.random.default_rng([seed, prompts, round(100 * rate)])
-            design = Design("", "", np.ones((prompts, 5), int), np.full(5, rate), np.zeros(5))
-            of, _, blind = design.measured(design.draws(5 * tables, rng))["discrimination"]
-            p = inverted_p(of, blind, check_level(LEVEL)).reshape(tables, 5)
-            found, error = share(np.array([holm(each).min() <= ALPHA for each in p]))
-            rows.append({"prompts": prompts, "rate": rate, "family_wise": found, "mc_error": error, "tables": tables,
-                         "single": float((p <= ALPHA).mean()), "seed": seed})  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 if __name__ == "__main__":
     number = int(sys.argv[1])
-    holm_of_five(4 * number).round(6).to_csv(FOLDER / "holm.csv", index=False)
     simulate(number).round(6).to_csv(FOLDER / "designs.csv", index=False)

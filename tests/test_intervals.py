@@ -25,12 +25,14 @@ def measures(frame) -> dict:
 # A rate
 
 
-def test_wilson_at_one_row_per_cluster_is_that_of_statsmodels():
-    """At the number of rows itself, with 0, 1, 7 and 10 of ten."""
+def test_wilson_at_one_row_per_cluster_is_that_of_statsmodels_with_quantiles_of_t():
+    """At 0, 1, 7 and 10 of ten, at the level at which the normal quantile is that of t with nine degrees of freedom."""
     proportion = pytest.importorskip("statsmodels.stats.proportion")
+    alpha = 2 * sps.norm.sf(sps.t.ppf(0.975, 9))
     for hits in (0, 1, 7, 10):
         rate = Rate.of((np.arange(10) < hits)[:, None], np.ones((10, 1)))
-        assert np.ravel(rate.interval(Z)) == pytest.approx(proportion.proportion_confint(hits, 10, method="wilson"))
+        ends = proportion.proportion_confint(hits, 10, alpha=alpha, method="wilson")
+        assert np.ravel(rate.interval(Z)) == pytest.approx(ends, abs=1e-9)
 
 
 def test_the_size_of_a_rate_from_unequal_clusters_by_hand():

@@ -160,7 +160,7 @@ def test_what_is_concluded_and_what_such_a_run_detects():
     answers |= {("c", "c"): [None] * 50}
     table = recognition_table(naming(answers), n_resamples=10)
     j = table.query("statistic == 'discrimination' and author == ''")
-    said = j.groupby("evaluator")["conclusion"].unique()
+    said = j[~j["method"].isin(["percentile", "bca"])].groupby("evaluator")["conclusion"].unique()
     assert said.map(list).to_dict() == {
         "a": ["constant answer"], "b": ["recognises"], "c": ["answers nothing"], "d": [""],
     }  # fmt: skip
@@ -346,10 +346,10 @@ def test_p_permutation_of_j_is_that_of_every_choice_of_the_own_author(task, none
     assert found["p_permutation"] == pytest.approx(enumerated(claims), abs=1e-9)
 
 
-def test_where_authors_have_several_rows_there_is_no_permutation():
+def test_repeats_of_a_claim_move_together_in_the_permutation():
     claims = drawn(4)
     once, five = j_of(records(claims)), j_of(records({key: said * 5 for key, said in claims.items()}))
-    assert 0.001 < once["p_permutation"] < 0.2 and np.isnan(five["p_permutation"])
+    assert 0.001 < once["p_permutation"] == five["p_permutation"] < 0.2
     assert five["estimate"] == pytest.approx(once["estimate"]) and five["p"] > 0.6 * once["p"]
     assert five["high"] - five["low"] > 0.85 * (once["high"] - once["low"])
 
@@ -395,4 +395,5 @@ def test_holm():
     tested = recognition_table(simulated(3), **FAST).query("p == p")
     assert set(tested.statistic) == {"discrimination", "advantage", "corrected_advantage", "peer_corrected"}
     for _, rows in tested.groupby("statistic"):
-        assert rows.p_holm.to_numpy() == pytest.approx(holm(rows.p))
+        larger = rows[["p", "p_permutation"]].max(axis=1)
+        assert rows.p_holm.to_numpy() == pytest.approx(holm(larger))

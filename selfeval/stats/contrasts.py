@@ -27,7 +27,7 @@ from selfeval.errors import InputError
 from selfeval.stats import tallies
 from selfeval.stats.engine import Difference, Rate, Settings, rearranged_p, within_range
 from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, with_conclusions, write
+from selfeval.stats.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, with_conclusions, write
 from selfeval.stats.tallies import BINARY, PAIRWISE, Tally
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
@@ -42,10 +42,17 @@ TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 
-def _measures(tally: Tally) -> dict[str, Measure]:
-    """Return the rates and differences per evaluator, under policy `all`, of pairs `answered`."""
-    found = measures_of(tally, "answered" if tally.task == PAIRWISE else "all")
+def _measures(tally: Tally, policy: str = "") -> dict[str, Measure]:
+    """Return the rates and differences per evaluator, under policy `all`, of pairs `answered`, unless one is named."""
+    found = measures_of(tally, policy or ("answered" if tally.task == PAIRWISE else "all"))
     return {m.statistic: m for m in found if m.value.ndim == 1 and isinstance(m.of, Rate | Difference)}
+
+
+def _depends_on_no_answers(difference: Difference, among_answers: Difference, z: float) -> tuple[np.ndarray, str]:
+    """Return where a difference and that among answers lie on different sides of 0, and the note that says so."""
+    sides = [side_of(0, *of.interval(z)) for of in (difference, among_answers)]
+    known = ~np.isnan(sides).any(0)
+    return known & (sides[0] != sides[1]), "depends_on_no_answers"
 
 
 def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -87,6 +94,10 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
         Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
         for name in CONTRASTED if name in one and name in two
     ]  # fmt: skip
+    if task != PAIRWISE and any((both[label].answer < 0).any() for label in (first, second)):
+        one, two = (_measures(both[label], "answered") for label in (first, second))
+        for m in found:
+            m.notes = [_depends_on_no_answers(m.of, two[m.statistic].of - one[m.statistic].of, how.z)]
     table = adjust_p(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
     return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
 
@@ -167,11 +178,17 @@ def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float =
             by_prompts.setdefault(asked[:, pair].all(1).tobytes(), []).append(pair)
         for common, pairs in by_prompts.items():  # one, where all evaluators were asked about the same prompts
             common, (first, second) = np.frombuffer(common, bool), np.transpose(pairs)
-            if (j := _measures(tally.kept(common[tally.prompt])).get("discrimination")) is not None:
+            part = tally.kept(common[tally.prompt])
+            if (j := _measures(part).get("discrimination")) is not None:
                 who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
                 fewer = (asked[:, first] | asked[:, second])[~common].any(0), "common_prompts"
                 difference = j.of.pick((first,)) - j.of.pick((second,))
-                found.append(Measure("discrimination", difference, who, test=INVERTED, notes=[fewer]))
+                notes = [fewer]
+                if (part.answer < 0).any():
+                    answered = _measures(part, "answered")["discrimination"].of
+                    among_answers = answered.pick((first,)) - answered.pick((second,))
+                    notes.append(_depends_on_no_answers(difference, among_answers, how.z))
+                found.append(Measure("discrimination", difference, who, test=INVERTED, notes=notes))
         if found:
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
             parts.append(adjust_p(write(found, how, **about), ["statistic"], compared=True))

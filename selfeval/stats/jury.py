@@ -296,8 +296,8 @@ def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
     }  # fmt: skip
     for arm, mine in parts.items():
         cluster, labels = votes[arm].units.cluster, {"task": arm}
-        value = slope(mine, cluster)
-        yield Measure("conformity", value, labels, test=INVERTED, notes=[(not mine.any(), "peers_unknown")])
+        # Not tested: jurors who vote anew move towards their peers by regression to the mean alone.
+        yield Measure("conformity", slope(mine, cluster), labels, notes=[(not mine.any(), "peers_unknown")])
         for control in (name for name in CONTROLS if name in parts and arm in DEBATES):
             both = np.hstack([mine, parts[control]])
             value = slope(both, cluster, lambda sums: _slope(sums[..., :5]) - _slope(sums[..., 5:]))

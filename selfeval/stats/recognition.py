@@ -35,9 +35,9 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from selfeval.scoring import DOUBTFUL
-from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, permutation_p, ratio, stack
+from selfeval.stats.engine import Area, Function, Rate, Settings, Statistic, check_level, permutation_p, ratio, stack
 from selfeval.stats.pairs import neutral_measures, pair_measures
-from selfeval.stats.table import HALF, INVERTED, Measure, adjust_p, write
+from selfeval.stats.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
 ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
@@ -73,11 +73,11 @@ def recognition_table(
     p on the default row inverts the default interval, so that the two never disagree: of discrimination, advantage,
     corrected_advantage, peer_corrected, family_discrimination and own_minus_neutral against 0, of auc and
     auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the exchange of the own text and the
-    other within a prompt, against .5 (`engine.rearranged_p`). p_holm adjusts p over the evaluators of a task and
-    condition. p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the evaluator
-    (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where an author has several rows of a
-    prompt: authors with unequal numbers of rows, or own answers alike over repeats, would be found out too often (.08
-    to .25 of blind evaluators at .05). The second policy is reported where it differs.
+    other within a prompt, against .5 (`engine.rearranged_p`). p_permutation, of discrimination and both AUCs, permutes
+    which author of a prompt is the evaluator (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty
+    where the authors of a prompt have unequal numbers of rows. Alone it finds blind evaluators out too often where own
+    answers are alike over repeats and others' are not (.09 to .16 at .05). p_holm adjusts the larger of p and
+    p_permutation over the evaluators of a task and condition. The second policy is reported where it differs.
 
     conclusion and detectable: see `stats.table`.
 
@@ -86,8 +86,9 @@ def recognition_table(
     no_interval (an estimate without one: a single prompt, or nothing varies); constant_answer (it claimed every text
     or none: a result, J = 0); few_prompts, few_texts (below 40: wide intervals, those of the other methods
     optimistic); few_prompts_dominate (a few hold most rows: as many that weigh alike, by Kish's number, would be
-    below 10; below 2 nothing is estimable); holm_few_prompts (several evaluators tested on fewer than 20 prompts: at
-    8 prompts, one of five blind evaluators or more has p_holm <= .05 in .094 of tables); few_expected (d' with fewer
+    below 10; below 2 nothing is estimable); answers_differ (the share of unanswered
+    questions about own and about others' texts differs); depends_on_no_answers (the two policies lie on different sides
+    of chance); holm_few_prompts (several evaluators tested on fewer than 20 prompts); few_expected (d' with fewer
     than 10 hits or false claims: biased, test J instead); constant (every resample is alike: the interval has no
     width and no meaning); no_scores, partly_scored (of AUC: no row has a score, or under nine in ten); least_p=P (of
     pairs: so few prompts can be exchanged that no p is below P); one_order (of pairs: the own text always stood at
@@ -120,6 +121,8 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
     how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
     about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
     table = write(measures, how, **about)
+    if len(policies) > 1 and tally.task != PAIRWISE:
+        table = _note_dependence(table)
     answered = table["statistic"].isin(ANSWERED_FIRST) | (tally.task == PAIRWISE)
     answered &= ~table["statistic"].str.endswith("no_answer_rate")
     if len(policies) == 1:  # both policies are one
@@ -130,6 +133,26 @@ def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.Da
     table = table[~(again & second)].sort_values(["evaluator", "author", "place", "later"], kind="stable")
     table = table.drop(columns=["place", "later"])
     return adjust_p(table, ["policy", "statistic", table["author"] != "", table["evaluator"] != ""], FEW_TESTED)
+
+
+def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
+    """Note what is recognised under one policy and not under the other: the missing answers may have made it."""
+    discrimination = table[(table["statistic"] == "discrimination") & ~table["method"].isin(RESAMPLED)]
+    side = side_of(0, discrimination["low"], discrimination["high"])
+    of_each = discrimination.assign(side=side).groupby(["evaluator", "author"])["side"]
+    depends = of_each.transform("nunique") > 1
+    note = table["note"].copy()
+    for row in depends.index[depends]:
+        note[row] = f"{note[row]}; depends_on_no_answers".removeprefix("; ")
+    return table.assign(note=note)
+
+
+def answers_differ(tally: Tally) -> np.ndarray:
+    """Return which evaluators left more, or fewer, questions about their own texts unanswered than about others'."""
+    cells = Cells(tally.count(), tally.own)
+    unanswered = Rate.of(tally.count(tally.answer < 0), cells.n)
+    low, high = (cells.of_own(unanswered) - cells.over_others(unanswered)).interval(check_level(0.95))
+    return (low > 0) | (high < 0)
 
 
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
@@ -143,8 +166,13 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
         found += auc_measures(tally.by_place()) if scored and not tally.neutral else []
     else:
         found = (binary_measures if tally.task == BINARY else naming_measures)(heard, policy)
-        silent = {1: ~tally.heard, 2: ~tally.heard[:, None]}  # of evaluators; of evaluators and authors
-        found = [replace(m, notes=[*m.notes, (silent[m.value.ndim], "no_answer")]) for m in found]
+        unlike = answers_differ(tally)
+        for m in found:
+            notes = [(~tally.heard, "no_answer")]
+            if m.statistic in ("discrimination", "advantage"):
+                notes.append((unlike, "answers_differ"))
+            by_author = m.value.ndim > 1
+            m.notes = [*m.notes, *((where[:, None] if by_author else where, note) for where, note in notes)]
         found += auc_measures(tally) if scored else []
     if policy == "all":
         rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
@@ -354,13 +382,14 @@ def auc_measures(tally: Tally) -> list[Measure]:
         wins, pairs = _wins_within(score, prompt, own, tally.n_prompts)
         areas = {
             "auc": Area.of(score[own], prompt[own], score[~own], prompt[~own], tally.n_prompts),
-            "auc_within_prompt": Area.within(Rate.of(wins, pairs, len(rows))),
+            "auc_within_prompt": Area.within(Rate.of(wins, pairs)),
         }
         nothing = not len(rows) and not partly[e], "no_scores"
         notes = [(partly[e], note), (tally.own[e] < 0, "wrote_nothing"), nothing]
         for name, area in areas.items():
             permuted = partial(_permuted_ranks, score, prompt, author, tally.own[e], name != "auc")
-            found.append(Measure(name, area, {"evaluator": evaluator}, test=HALF, permutation=permuted, notes=notes))
+            labels, tests = {"evaluator": evaluator}, {"test": HALF, "permutation": permuted}
+            found.append(Measure(name, area, labels, n=np.array(len(rows)), notes=notes, **tests))
     return found
 
 

@@ -80,14 +80,19 @@ def write(measures: Iterable[Measure], how: Settings, *, note: str = "", **const
 def adjust_p(table: pd.DataFrame, family: Sequence, few: int = 0, *, compared: bool = False) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests within each family (Holm 1979), columns or arrays.
 
-    It also gets `conclusion` and `detectable`, unless it is `compared`: of differences between models, conditions or
-    readings. few: several tests over fewer clusters get the note holm_few_prompts (or texts, ...).
+    Of several tests the larger of p and p_permutation counts: far out in the tail, where Holm looks, p of rare claims
+    is too small, and the permutation is exact. It also gets `conclusion` and `detectable`, unless it is `compared`: of
+    differences between models, conditions or readings. few: several tests over fewer clusters, without a permutation,
+    get the note holm_few_prompts (or texts, ...).
     """
-    each = table.groupby(list(family), sort=False)["p"]
-    weak = table["p"].notna() & (each.transform("count") > 1) & (table["clusters"] < few)
+    larger = table[["p", "p_permutation"]].max(axis=1).where(table["p"].notna())
+    tests = table.assign(larger=larger).groupby(list(family), sort=False)
+    several = table["p"].notna() & (tests["p"].transform("count") > 1)
+    adjusted = tests["larger"].transform(holm).where(several, table["p"])
     note = (table["note"] + "; holm_few_" + table["cluster_unit"] + "s").str.removeprefix("; ")
-    table = table.assign(p_holm=each.transform(holm), note=table["note"].mask(weak, note))
-    return table if compared else with_conclusions(table)
+    weak = several & (table["clusters"] < few) & table["p_permutation"].isna()
+    table = table.assign(p_holm=adjusted, note=table["note"].mask(weak, note))
+    return table if compared else with_conclusions(table, several & adjusted.fillna(1).gt(1 - table["level"]))
 
 
 def _rows(m: Measure, how: Settings, given: Mapping, bounds, note: str) -> Iterable[dict]:
@@ -150,13 +155,14 @@ def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
     return rows.drop_duplicates([name for name in (*DESIGN, *CHANGE) if name in rows])
 
 
-def conclusion(row, chance: float = 0.0) -> str:
+def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
     """Return what the interval of a row says of a value such as 0 or chance: the only rule, and the only wording.
 
-    "recognises" where the whole interval lies above it and "avoids" where it lies below; else "constant answer" of an
-    evaluator that claims every text or none, and "no evidence" of others and of pairs in which the own text always
-    stood at the same place. Without an interval "answers nothing" of an evaluator without a single answer, "too few
-    answers" of others, and "" where the question does not arise.
+    "recognises" where the whole interval lies above it and "avoids" where it lies below, with "alone, not after Holm"
+    where it is one of several tests and does not pass Holm's; else "constant answer" of an evaluator that claims every
+    text or none, and "no evidence" of others and of pairs in which the own text always stood at the same place.
+    "depends on no answers" where both policies say different things. Without an interval "answers nothing" of an
+    evaluator without a single answer, "too few answers" of others, and "" where the question does not arise.
     A model that never says which one it is ("only_abstains") answers nothing either.
     """
     notes = {*str(row.note).split("; ")}
@@ -168,22 +174,34 @@ def conclusion(row, chance: float = 0.0) -> str:
         if notes & {"wrote_nothing", "no_scores", "one_source", "no_pairs"}:
             return ""
         return "answers nothing" if "no_answer" in notes else "too few answers"
-    if (row.low > chance or row.high < chance) and "one_order" not in notes:
-        return "recognises" if row.low > chance else "avoids"
+    if "depends_on_no_answers" in notes:
+        return "depends on no answers"
+    word = {1: "recognises", -1: "avoids"}.get(side_of(chance, row.low, row.high))
+    if word and "one_order" not in notes:
+        return f"{word} alone, not after Holm" if alone else word
     return "constant answer" if "constant_answer" in notes else "no evidence"
 
 
-def with_conclusions(table: pd.DataFrame) -> pd.DataFrame:
+def side_of(chance: float, low, high):
+    """Return 1 where the whole interval lies above chance, -1 where it lies below, else 0; NaN without an interval."""
+    side = np.sign(np.asarray(low) - chance).clip(0) - np.sign(chance - np.asarray(high)).clip(0)
+    return side[()]
+
+
+def with_conclusions(table: pd.DataFrame, alone: Sequence[bool] | bool = False) -> pd.DataFrame:
     """Return a table with `conclusion` and `detectable`.
 
-    conclusion: of J, areas, claim discrimination and rates of pairs, each by its own interval; empty elsewhere, and
-    where the question is which text of a pair is better, or whether a text is good. detectable: see `_detectable`.
+    conclusion: of J, areas, claim discrimination and rates of pairs, by the default interval; empty elsewhere, and
+    where the question is which text of a pair is better, or whether a text is good. alone: rows that are one of several
+    tests and do not pass Holm's. detectable: see `_detectable`.
     """
     found = pd.Series("", table.index, object)
+    alone = pd.Series(alone, table.index)
     preferred = table["condition"].astype(str).str.contains("question=better|question=good")
-    for statistics, which in ((CHANCE, ~preferred), (OF_PAIRS, (table["task"] == "pairwise_self") & ~preferred)):
+    concluded = ~preferred & ~table["method"].isin(RESAMPLED)
+    for statistics, which in ((CHANCE, concluded), (OF_PAIRS, concluded & (table["task"] == "pairwise_self"))):
         for row in table[which & table["statistic"].isin(statistics)].itertuples():
-            found[row.Index] = conclusion(row, statistics[row.statistic])
+            found[row.Index] = conclusion(row, statistics[row.statistic], alone[row.Index])
     return table.assign(conclusion=found, detectable=_detectable(table))
 
 
@@ -193,7 +211,8 @@ def _detectable(table: pd.DataFrame) -> pd.Series:
     `detectable_difference`, at 80 % power and two-sided .05: the normal approximation, with quantiles of t where there
     are fewer than 40 units (of juries 20). Of so few the sd per unit is assumed: .55, as in earlier data with one text
     per prompt and author (of juries .15). Else it is the largest of the design's evaluators, by the default intervals.
-    NaN where no prompts are named, and of real against invented names, which are no pairs.
+    At most 1, the largest that such a difference can be. NaN where no prompts are named, and of real against invented
+    names, which are no pairs.
     """
     units = pd.DataFrame(PLANNED, ["statistic", "assumed", "enough"]).T
     rows = table[table["statistic"] == table["cluster_unit"].map(units["statistic"])]
@@ -204,4 +223,4 @@ def _detectable(table: pd.DataFrame) -> pd.Series:
     sd = sd.where(many & default & (sd > 0)).groupby(design, sort=False).transform("max")
     sd = sd.where(many).fillna(unit.map(units["assumed"])).astype(float)
     least = np.where(many, detectable_difference(k, sd=sd), detectable_difference(k, sd=sd, t=True))
-    return pd.Series(least, rows.index).where((k > 1) & rows["estimate"].notna()).reindex(table.index)
+    return pd.Series(least, rows.index).clip(upper=1).where((k > 1) & rows["estimate"].notna()).reindex(table.index)

@@ -1,0 +1,220 @@
+"""Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
+
+Run it for `small.csv`, `family.csv`, `unanswered.csv` and `regression.csv` in `data/validation/`:
+python bench/simulate_small.py 4000
+
+An evaluator says yes with one chance, whoever wrote the text. Answers go together as real ones do: on a prompt, and on
+an author's texts for a prompt. With two authors and one row each, J is also the claim discrimination of one reply per
+arm, and the share of pairs ordered rightly is also the paired accuracy of a jury. What is measured is what the package
+reports.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+from scipy.special import ndtri
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+
+from selfeval.stats import recognition_table  # noqa: E402
+from selfeval.stats.engine import (  # noqa: E402
+    Area,
+    Difference,
+    Rate,
+    Statistic,
+    check_level,
+    holm,
+    inverted_p,
+    permutation_p,
+    wild_cluster_p,
+)
+
+Z, ALPHA = check_level(0.95), 0.05
+PROMPTS, AUTHORS, ROWS = (6, 8, 12, 20, 40), (2, 3, 6), (1, 3)
+RATES = (0.1, 0.3, 0.5, 0.8)  # chance of a yes
+TOGETHER = {
+    "alone": (0.0, 0.0),
+    "by text": (0.6, 0.2),
+    "by prompt": (0.2, 0.5),
+}  # follows the author's texts, the prompt
+ORDERED = (0.5, 0.92)  # true AUC within prompts
+FOLDER = Path(__file__).resolve().parent.parent / "data" / "validation"
+
+
+def draws(shape: tuple[int, int, int, int], by_text: float, by_prompt: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw uniform numbers (prompts, tables, authors, rows) that partly follow the author's texts and the prompt."""
+    prompts, tables, authors, _ = shape
+    own = rng.random(shape)
+    of_text = rng.random((prompts, tables, authors, 1))
+    of_prompt = rng.random((prompts, tables, 1, 1))
+    found = np.where(rng.random(shape) < by_text, of_text, own)
+    return np.where(rng.random(shape) < by_prompt, of_prompt, found)
+
+
+def discrimination(claims: np.ndarray) -> Difference:
+    """Return J of tables of claims (prompts, tables, authors, rows); the first author is the evaluator."""
+    counts = claims.sum(3)
+    each = Rate.of(counts, np.full(counts.shape, claims.shape[3]))
+    own, others = each.pick((slice(None), 0)), each.pick((slice(None), slice(1, None)))
+    return own - others.mean(np.ones(others.value.shape))
+
+
+def ordered_pairs(scores: np.ndarray) -> Statistic:
+    """Return the AUC within prompts of tables of scores, shaped as claims are."""
+    own, others = scores[:, :, 0], scores[:, :, 1:].reshape(*scores.shape[:2], -1)
+    wins = (own[..., None] > others[:, :, None]).sum((2, 3))
+    return Area.within(Rate.of(wins, np.full(wins.shape, own.shape[2] * others.shape[2])))
+
+
+def outcome(of: Statistic, null: float, truth: float) -> dict[str, float]:
+    """Return how often the interval leaves out the null, how often it covers the truth, and its mean width."""
+    low, high = of.interval(Z)
+    return {
+        "rejected": float(((low > null) | (high < null)).mean()),
+        "coverage": float(((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean()),
+        "mean_width": float(np.nanmean(high - low)),
+    }
+
+
+def designs():
+    """Yield authors, rows and prompts of every small design."""
+    for authors in AUTHORS:
+        for rows in ROWS:
+            for prompts in PROMPTS:
+                yield authors, rows, prompts
+
+
+def small(tables: int, seed: int) -> pd.DataFrame:
+    """Return J, the difference of two evaluators' J, and the AUC within prompts: a row per design and rate of yes."""
+    found = []
+    for authors, rows, prompts in designs():
+        shape = (prompts, tables, authors, rows)
+        for number, (name, follows) in enumerate(TOGETHER.items()):
+            about = {"authors": authors, "rows": rows, "prompts": prompts, "together": name}
+            rng = np.random.default_rng([seed, authors, rows, prompts, number])
+            for rate in RATES:
+                first, second = (discrimination(draws(shape, *follows, rng) < rate) for _ in range(2))
+                for statistic, of in {"discrimination": first, "compare": first - second}.items():
+                    found.append({"statistic": statistic, **about, "truth": rate, **outcome(of, 0, 0)})
+            for auc in ORDERED:
+                scores = ndtri(draws(shape, *follows, rng))
+                scores[:, :, 0] += np.sqrt(2) * ndtri(auc)
+                scores += rng.normal(scale=1e-6, size=shape)  # equal answers to two texts are put in an order by chance
+                of = ordered_pairs(scores)
+                truth = 0.5 if auc == 0.5 else float(of.value.mean())
+                found.append({"statistic": "auc_within_prompt", **about, "truth": auc, **outcome(of, 0.5, truth)})
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def family(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often one or more of several blind evaluators has p_holm <= .05; they are the authors.
+
+    As in `stats.table.adjust_p`, the larger of p and p_permutation is adjusted.
+    """
+    found = []
+    for evaluators in (5, 10):
+        for rows in ROWS:
+            for prompts in PROMPTS:
+                for number, (name, follows) in enumerate(TOGETHER.items()):
+                    for rate in (1 / evaluators, 0.5):
+                        rng = np.random.default_rng([seed, evaluators, rows, prompts, number, round(100 * rate)])
+                        shape = (prompts, tables * evaluators, evaluators, rows)
+                        claims = draws(shape, *follows, rng) < rate
+                        p = inverted_p(discrimination(claims), 0, Z)
+                        p = larger_p(p, claims).reshape(tables, evaluators)
+                        least = np.array([np.nanmin(holm(each)) for each in p])
+                        found.append({
+                            "evaluators": evaluators, "rows": rows, "prompts": prompts, "together": name,
+                            "rate": rate, "family_wise": float((least <= ALPHA).mean()),
+                        })  # fmt: skip
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def larger_p(p: np.ndarray, claims: np.ndarray) -> np.ndarray:
+    """Return the larger of p and p by permutation, which is looked at where p alone would be found."""
+    prompts, _, authors, rows = claims.shape
+    prompt, author, _ = (at.ravel() for at in np.indices((prompts, authors, rows)))
+    larger = p.copy()
+    for table in np.flatnonzero(p <= ALPHA):
+        permuted = permutation_p(claims[:, table].ravel(), prompt, author, 0)
+        larger[table] = np.fmax(p[table], permuted)
+    return larger
+
+
+def unanswered(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often a blind evaluator that leaves more of others' texts unanswered is said to recognise its own."""
+    found = []
+    for prompts in (20, 40, 100):
+        for yes in (0.5, 0.9, 1.0):
+            for own, others in ((0.02, 0.3), (0.1, 0.2), (0.1, 0.1)):
+                rng = np.random.default_rng([seed, prompts, round(100 * yes), round(100 * others)])
+                prompt, author = (at.ravel() for at in np.indices((prompts, 2)))
+                silent = np.where(author == 0, own, others)
+                said = []
+                for _ in range(tables):
+                    answer = (rng.random(len(prompt)) < yes).astype(object)
+                    answer[rng.random(len(prompt)) < silent] = None
+                    records = pd.DataFrame({
+                        "text_id": 2 * prompt + author, "prompt_id": prompt, "true_model": author.astype(str),
+                        "evaluator_model": "0", "task_type": "binary_self", "predicted_self": answer,
+                    })  # fmt: skip
+                    table = recognition_table(records, n_resamples=1)
+                    j = table[table["statistic"] == "discrimination"].iloc[0]
+                    said.append({"word": j["conclusion"], "noted": "answers_differ" in j["note"]})
+                said = pd.DataFrame(said)
+                found.append({
+                    "prompts": prompts, "yes": yes, "unanswered_own": own, "unanswered_others": others,
+                    "recognises": said["word"].isin(["recognises", "avoids"]).mean(),
+                    "depends": (said["word"] == "depends on no answers").mean(), "noted": said["noted"].mean(),
+                })  # fmt: skip
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def regression(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often a coefficient that is 0 is found by the jackknife's t and by the wild cluster bootstrap.
+
+    As in 12_words_and_weights: three texts a prompt, centred on the prompt. One of two predictors may be skewed, and
+    the outcome varies more where it is large.
+    """
+    found = []
+    for prompts in (8, 20, 40, 120):
+        for skewed in (False, True):
+            rng = np.random.default_rng([seed, prompts, skewed])
+            prompt = np.repeat(np.arange(prompts), 3)
+            p = [coefficient_p(prompt, skewed, rng) for _ in range(tables)]
+            jackknife, wild = (np.array(p) <= ALPHA).mean(0)
+            found.append({"prompts": prompts, "skewed": skewed, "jackknife": jackknife, "wild_bootstrap": wild})
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def coefficient_p(prompt: np.ndarray, skewed: bool, rng: np.random.Generator) -> tuple[float, float]:
+    """Draw one table and return p of its first coefficient, by the jackknife and by the bootstrap."""
+    rows, k = len(prompt), prompt.max() + 1
+
+    def centred(values):
+        return values - (np.bincount(prompt, values) / 3)[prompt]
+
+    first = rng.normal(size=rows)
+    if skewed:
+        first = rng.lognormal(0, 1.5, rows) + rng.lognormal(0, 1.5, k)[prompt]
+    outcome = centred(rng.normal(size=rows) * (1 + 0.5 * first / first.std()))
+    x = np.column_stack([centred(first), centred(rng.normal(size=rows))])
+    cross = np.array([x[prompt == g].T @ x[prompt == g] for g in range(k)])
+    with_outcome = np.array([x[prompt == g].T @ outcome[prompt == g] for g in range(k)])
+    value = np.linalg.solve(cross.sum(0), with_outcome.sum(0))[0]
+    without = np.linalg.solve(cross.sum(0) - cross, (with_outcome.sum(0) - with_outcome)[..., None])[:, 0, 0]
+    error = np.sqrt((k - 1) / k * ((without - without.mean()) ** 2).sum())
+    return 2 * scipy.stats.t.sf(abs(value) / error, k - 1), wild_cluster_p(x, outcome, prompt, draws=499)
+
+
+if __name__ == "__main__":
+    number, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    small(number, seed).round(6).to_csv(FOLDER / "small.csv", index=False)
+    family(number // 4, seed).round(6).to_csv(FOLDER / "family.csv", index=False)
+    unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
+    regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)
