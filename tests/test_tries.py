@@ -59,8 +59,8 @@ def run_shell(code, folder):
 
 def test_the_54_tries_are_there():
     assert len(TRIES) == 54 and sum(name.startswith("N") for name in TRIES) == 36
-    # Two of the seven asked for the name of a verb. N9 asks models that play no identity: before it was refused, a table
-    # of zeros about random words was called a constant answer.
+    # Two of the seven asked for the name of a verb. N9 asks models that play no identity: before it was refused, a
+    # table of zeros about random words was called a constant answer.
     assert sum(name.startswith("N") for name in SAID) <= 36 - 29
 
 
