@@ -61,8 +61,8 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
     assert (yes["clusters"], yes["cluster_unit"]) == (6, "name")
     known = {t.display for t in ABOUT if t.id}
     knows = score(lambda messages, **_: "YES" if any(n in messages[0]["content"] for n in known) else "NO")
-    assert knows["estimate"] == 1 and knows["low"] > 0 and knows["p"] == 2 / 20  # of the ways to take three of six
-    assert (knows["note"], knows["conclusion"]) == ("few_names; least_p=0.1", "recognises")
+    assert knows["estimate"] == 1 and knows["low"] < 0 and knows["p"] == 2 / 20  # of the ways to take three of six
+    assert (knows["note"], knows["conclusion"]) == ("few_names; least_p=0.1", "no evidence"), "three names are too few"
     silent = score(lambda messages, **_: "Who knows?")
     assert np.isnan(silent["estimate"]) and silent["conclusion"] == "answers nothing"
 

@@ -95,9 +95,9 @@ def test_mover_against_newcombe():
 
 @pytest.mark.parametrize("prompts", [10, 100])
 def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
-    """Both rates .5, r = 1, and an interval without width: with r at most 1 - 1 / prompts it has one.
+    """Both rates .5, r = 1, and an interval without width: with r shrunk by 1 - 3 / prompts it has one.
 
-    Half-widths h of both rates at an effective size of prompts - 1, and J within +- h sqrt(2 / prompts); where both
+    Half-widths h of both rates at an effective size of prompts - 1, and J within +- h sqrt(6 / prompts); where both
     authors are swapped in every second prompt, both J are 0 +- 2 h.
     """
     m = prompts - 1
@@ -107,7 +107,7 @@ def test_sides_that_agree_in_every_prompt_keep_an_interval(prompts):
     for frame, statistic, width in ((same, "discrimination", h), (swapped, "corrected_advantage", 2 * h)):
         found = row(recognition_table(frame, n_resamples=1), statistic)
         assert found["estimate"] == 0 and found["clusters"] == prompts
-        assert -found["low"] == pytest.approx(found["high"]) == pytest.approx(width * np.sqrt(2 / prompts), rel=0.12)
+        assert -found["low"] == pytest.approx(found["high"]) == pytest.approx(width * np.sqrt(6 / prompts), rel=0.12)
 
 
 # ---------------------------------------------------------------------------------------------------------------
