@@ -164,6 +164,25 @@ def covered(method="default"):
 
 CELLS |= {name: Number(lambda of=of: eval(of)) for name, of in GIVEN["numbers"].items()}
 CELLS |= {"power_a": power("a_rejected"), "power_b": power("b_rejected"), "power_access": power("privileged")}
+FEWEST = (6, 8, 12, 20, 40)  # prompts of small designs
+
+
+def found_out(prompts, statistic):
+    """Return the largest share of small tables in which a blind evaluator is found out."""
+    rows = table("validation/small").query("statistic != 'auc_within_prompt' or truth == 0.5")
+    return rows[(rows["statistic"] == statistic) & (rows["prompts"] == prompts)]["rejected"].max()
+
+
+def after_holm(prompts, evaluators):
+    """Return the largest share of tables in which one of several blind evaluators passes Holm's."""
+    return validation("family", "family_wise", prompts=prompts, evaluators=evaluators).max()
+
+
+for name, of, which in (
+    ("small_j", found_out, "discrimination"), ("small_compare", found_out, "compare"),
+    ("small_auc", found_out, "auc_within_prompt"), ("holm_5", after_holm, 5), ("holm_10", after_holm, 10),
+):  # fmt: skip
+    CELLS[name] = Row(Number(lambda n=n, of=of, which=which: of(n, which)) for n in FEWEST)
 TRUE_J = {"task": "exact_model", "statistic": "discrimination"}  # of a simulated evaluator, by construction
 CELLS["truth"] = [
     Number(lambda who=who: validation("planted", "truth", evaluator=who, **TRUE_J).item())
