@@ -110,7 +110,7 @@ def test_with_several_evaluators_the_word_is_adjusted():
 
 @pytest.mark.parametrize(("hits", "word"), [(14, "recognises"), (6, "no evidence")])
 def test_a_choice_of_one_own_text_among_five_is_held_against_one_fifth(hits, word):
-    """As docs/own-data.md says: a row per text shown, true for the one that was chosen."""
+    """As docs/statistics.md says: a row per text shown, true for the one that was chosen."""
     chosen = [0] * hits + [1 + k % 4 for k in range(24 - hits)]
     frame = yes_or_no(*[[author == one for one in chosen] for author in range(5)])
     found = of(se.measure_recognition(frame, statistics="discrimination", n_resamples=10))
