@@ -178,7 +178,7 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
     ("results/families/recognition",
      "binary_self – constant answer: SmolLM2; no evidence: Qwen2.5 Coder, SmolLM2 (captain). "
      "exact_model – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain)"),
-    ("results/families/identity", "recognises: Qwen2.5 Coder; no evidence: Qwen2.5 Coder (untold), SmolLM2"),
+    ("results/families/identity", "no evidence: Qwen2.5 Coder, Qwen2.5 Coder (untold), SmolLM2"),
     ("results/families/jury", "no evidence: debate, independent, reask"),
     ("results/families/implicit-people",
      "binary_self, reading=yes or no – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
