@@ -244,6 +244,14 @@ def test_a_404_names_the_address_where_no_api_says_what_is_missing(text, is_addr
     assert (f"correct its `base_url`, which is {fake.url}" in responses[0].error) == is_address
 
 
+@pytest.mark.parametrize("before", ["\ufeff", "\n\n  ", "\ufeff\n"])
+def test_a_completion_behind_a_mark_or_blank_lines_is_read(store, registry, before):
+    with Elsewhere((200, before + json.dumps(completion({"model": "m", "messages": []}, "4")))) as fake:
+        registry(f"providers: {{mine: {{base_url: '{fake.url}'}}}}")
+        [response], _ = ask(store, questions(get("mine:m"), 1))
+    assert response.text == "4" and len(fake.ledger) == 1
+
+
 @pytest.mark.parametrize("body", ["<html>Log in</html>", '{"status": "up"}', "[1, 2]"])
 def test_a_tokenizer_that_is_none_costs_one_attempt(body, store, registry):
     with Elsewhere((200, body)) as fake:
@@ -273,10 +281,13 @@ def test_a_verb_says_why_a_model_is_not_asked_any_more(registry, own_store, caps
 def test_where_a_key_was_read_is_said(in_file, place, registry, monkeypatch, tmp_path):
     monkeypatch.setattr(models, "HOME", tmp_path)
     monkeypatch.setenv("MY_API_KEY", KEY)
+    file = tmp_path / ".env"
     if in_file:
-        (tmp_path / ".env").write_text(f"MY_API_KEY={in_file}\n")
+        file.write_text(f"MY_API_KEY={in_file}\n")
     registry("providers: {mine: {base_url: 'http://127.0.0.1:9/v1', keys: [MY_API_KEY]}}")
-    assert get("mine:m").provider.key_source == place
+    source = get("mine:m").provider.key_source
+    file.unlink(missing_ok=True)  # nothing that tests write keeps a key
+    assert source == place
 
 
 def test_the_variable_whose_key_is_refused_is_named(store, registry, server, monkeypatch):

@@ -123,7 +123,7 @@ def read_body(response, key: str = "") -> dict:
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
         body = body[0]
     status = response.status_code
-    if fault := _no_endpoint(status, response.text.strip(), body):
+    if fault := _no_endpoint(status, response.text.lstrip("\ufeff").strip(), body):  # some servers begin with a mark
         raise NoEndpoint(status, fault)
     error = body.get("error") if isinstance(body, dict) else None
     if status == 200 and error is None:
