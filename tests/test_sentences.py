@@ -153,6 +153,12 @@ def published(name):
     return pd.read_csv(ROOT / f"data/results/published/{name}.csv")
 
 
+def singly():
+    """Return the published cases in which a text is judged by itself, so that habits can count."""
+    cases = published("evaluators")
+    return cases[~cases["study"].str.contains("pairs|both")]
+
+
 def ours(number):
     """Return what 13_published_studies has for a published number."""
     return published("scoreboard").set_index("number").at[number, "ours"]
