@@ -84,6 +84,7 @@ record-part: .venv/.ready
 	@if [ $(PART) = recognition ]; then $(RECORDING) $(UNTOLD); fi
 	$(RECORDING) $(BIN)/selfeval store export data/sample/$(PART).jsonl
 
+# Takes 25 minutes (demo), 40 (four_models), 100 (two_families) and ten hours (words_and_weights) on two idle cores.
 # Compute what `make figures` replays, one notebook at a time: the embedded models share the cores, and a prefix cache
 # works best in order. The same command resumes where it was stopped. One of them: make record-figures FIGURES=demo
 # Parts of one that is not finished, NAME-1.jsonl.xz and so on, are read first; to keep a part, stop the command and run

@@ -153,6 +153,12 @@ def published(name):
     return pd.read_csv(ROOT / f"data/results/published/{name}.csv")
 
 
+def findable():
+    """Return the effects of own minus a peer's likelihood, authors fixed, that four of five studies would find."""
+    rows = table("results/words_and_weights/secondary").query("section == 'findable' and statistic == 'one test'")
+    return rows[rows["what"].str.startswith("own minus") & rows["what"].str.endswith("fixed")]["estimate"]
+
+
 def singly():
     """Return the published cases in which a text is judged by itself, so that habits can count."""
     cases = published("evaluators")
