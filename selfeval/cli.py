@@ -270,6 +270,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         [result] = face.read_results(analysis)
         shown = face.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
+        if sentence := face.answer(result):
+            click.echo(f"{visible(sentence)}\n")
         if why := face.why_without_value(result):
             kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
@@ -491,16 +493,22 @@ def _embedded(provider: Provider) -> str:
             return f"ok       {name}, served at {local.url(provider)}"
         return f"ok       {name}, weights {local.model_file(provider)}"
     except SelfevalError as error:
-        needed = provider.name == "local" and not INSTALLED
-        return f"{'MISSING ' if needed else 'optional'} {name}: {error}"
+        if provider.name == "local" and not INSTALLED:
+            return f"MISSING  {name}: {error}"
+        return f"optional weights of {get(name).display} ({name}) are not installed; docs/models.md says how"
 
 
 def _other_packages() -> list[str]:
     """Return which packages are not there in the version of requirements.txt."""
     there = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
-    lines = (line.partition("==") for line in (PINNED.read_text().splitlines() if PINNED.is_file() else ()))
-    wanted = {name.partition("[")[0].lower(): version for name, _, version in lines if version}
-    return [f"{n} {there.get(n, 'missing')} instead of {v}" for n, v in wanted.items() if there.get(n) != v]
+    pins = PINNED.read_text().splitlines() if PINNED.is_file() else ()
+    wrong = []
+    for pin in pins:
+        name, _, wanted = pin.partition(";")[0].strip().partition("==")  # without "; python_version ..."
+        installed = there.get(name.partition("[")[0].lower(), "missing")
+        if wanted and installed != wanted:
+            wrong.append(f"{name} {installed} instead of {wanted}")
+    return wrong
 
 
 JURY = "openai/chatgpt-4o-latest,google/gemma-3-12b-it,anthropic/claude-3-haiku"

@@ -826,6 +826,30 @@ def verdict(result: Estimates) -> str:
     return ". ".join(f"{asked} – {text}" for asked, text in sentences.items())
 
 
+def answer(result: Estimates) -> str:
+    """Return the answer of a recognition result in one sentence; "" for other kinds and without a conclusion.
+
+    A model that recognises its texts in one task or condition of several is said to, with how many they are.
+    """
+    shown = main_table(result)
+    if result.kind != "recognition" or "conclusion" not in shown:
+        return ""
+    concluded = shown[shown["conclusion"] != ""]
+    recognises = concluded["conclusion"] == "recognises"
+    rows = concluded.groupby("evaluator").size()
+    rows_found = concluded[recognises].groupby("evaluator").size()
+    if concluded.empty:
+        return ""
+    if rows_found.empty:
+        return "No model is shown to recognise its own texts."
+    found = []
+    for name, number in rows_found.items():
+        found.append(name if number == rows[name] else f"{name} (in {number} of {rows[name]} rows)")
+    who = f"{' and '.join(found)} recognise{'s' if len(found) == 1 else ''} texts of their own."
+    others = [name for name in rows.index if name not in rows_found]
+    return f"{who} This is not shown for {', '.join(others)}." if others else who
+
+
 def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
     """Return {conclusion: names} as text, those that recognise first."""
     order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")

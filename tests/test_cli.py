@@ -89,8 +89,17 @@ def test_doctor_tells_of_every_embedded_model_and_does_not_miss_those_that_are_o
     result = selfeval("doctor")
     assert result.exit_code == 0
     for line, size in zip(result.output.splitlines()[-2:], ("1.5b", "0.5b"), strict=True):
-        assert line.startswith(f"{'ok       ' if there else 'optional '}local/qwen2.5-coder-{size}")
-        assert there == ("whole.gguf" in line) == ("requirements-qwen" not in line)
+        assert line.startswith("ok       " if there else "optional ") and f"local/qwen2.5-coder-{size}" in line
+        assert there == ("whole.gguf" in line) == ("docs/models.md" not in line)
+        assert "model_part" not in line and "pandas_sns" not in line  # names of packages that mistrust would stop at
+
+
+def test_doctor_counts_no_package_that_this_python_does_not_need(tmp_path, monkeypatch):
+    [one, *_] = importlib.metadata.distributions()
+    pins = tmp_path / "requirements.txt"
+    pins.write_text(f'{one.name}=={one.version}; python_version < "3.99"\n')
+    monkeypatch.setattr(cli, "PINNED", pins)
+    assert cli._other_packages() == []
 
 
 NEEDING = ("sweep x.yaml", "report", "recognise --models sim/good", "identity --models sim/identity-wavers")

@@ -45,12 +45,21 @@ def test_texts_of_ones_own_are_priced_asked_about_and_shown(server, registry, te
     assert re.search(r"openai:a +0 +8( +\d+){4} +0\.\d+ +0\.\d+\n", refused.stdout)
     done = selfeval(*command, typed="y\n")
     assert done.exit_code == 0 and len(fake.ledger) == 16, done.output
-    *_, table, paths = done.stdout.split("\n\n")
+    *_, table, sentence, paths = done.stdout.split("\n\n")
+    assert sentence == "No model is shown to recognise its own texts."
     assert "self_accuracy" in table and "conclusion" in table and "Anna" in table
     assert max(map(len, table.splitlines())) <= 120 and not re.search("[0-9a-f]{10}", table)
     figure, report = re.fullmatch("figure: (.+\\.png)\nreport: (.+/index.html)\n", paths).groups()
     assert (tmp_path / figure).is_file() and (tmp_path / report).is_file()
     assert {*se.runs(out)["tasks"]} == {"exact_model, binary_self"}  # of the stage before
+
+
+def test_recognise_ends_with_its_answer_in_a_sentence(tmp_path):
+    models = "sim/good,sim/chance,sim/perfect"
+    done = selfeval("recognise", "--models", models, "--limit", 40, "--yes", "--out", tmp_path)
+    assert "\nGood and Perfect recognise texts of their own. This is not shown for Chance.\n" in done.stdout, (
+        done.output
+    )
 
 
 def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp_path):
