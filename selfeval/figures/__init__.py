@@ -1,12 +1,13 @@
 """Figures for print, and how results show themselves.
 
-Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
+Four forms draw everything: `dots` (estimates with intervals), `against` (estimates against another number), `cells`
+(heat maps) and `steps` (curves).
 `selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG.
 """
 
 from importlib import import_module
 
-_HOME = dict.fromkeys(("cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "use_style"), "style")
+_HOME = dict.fromkeys(("against", "cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "use_style"), "style")
 
 __all__ = sorted(_HOME)
 

@@ -1,4 +1,4 @@
-"""The three forms of all figures: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
+"""The four forms of all figures: `dots` (estimates with intervals), `against`, `cells` (heat maps), `steps` (curves).
 
 Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
 Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
@@ -13,11 +13,29 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.patches import Rectangle
 
-from selfeval.figures.style import INK, PAGE, SIDES, SMALLEST, STYLE, WIDTH, Drawing, finish, grid, labels, size_of
+from selfeval.figures.style import (
+    BLUE,
+    COLUMN,
+    DARK,
+    INK,
+    PAGE,
+    SIDES,
+    SMALLEST,
+    STYLE,
+    WIDTH,
+    Drawing,
+    _figure,
+    finish,
+    grid,
+    labels,
+    size_of,
+    wrapped,
+)
 from selfeval.figures.tables import in_order
 
 LINE = 0.17  # inches between two rows, where the page has room
 SIMULATED = "simulated:"
+DAY, NIGHT = (BLUE, "0.45", "0.92"), ("#58a6ff", "0.62", "#21262d")  # what is found, what is not, the band at 0
 Names = Mapping[str, str]
 
 
@@ -135,6 +153,54 @@ def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> N
     known = {*rows.dropna(subset="estimate")["line"], SIMULATED}
     for k in (k for k, name in enumerate(order) if name not in known):
         ax.text(0.5, -k, "no estimate", transform=ax.get_yaxis_transform(), **how)
+
+
+# against --------------------------------------------------------------------------------------------------------------
+
+
+def against(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    title: str,
+    notes: Sequence[tuple[float, float, str]] = (),
+    wide: float = WIDTH,
+    dark: bool = False,
+) -> Drawing:
+    """Draw estimates with their intervals against another number, both from -1 to 1, on a band at 0.
+
+    rows: x, estimate, low, high, and `text`, a label left of the mark, "" for most; in one column
+    of print up to its comma. Those above 0 are in blue and are counted. x, y: labels of the axes.
+    notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark: for dark pages.
+    """
+    found, other, band = NIGHT if dark else DAY
+    size = 7.5 if wide > COLUMN else 6
+    above = rows["low"] > 0
+    with mpl.rc_context(STYLE | (DARK if dark else {})):
+        fig = _figure(1.4 + 0.42 * wide, wide)
+        fig.suptitle(wrapped(title, 0.85 * wide, size + 1.5), x=0.01, ha="left", size=size + 1.5, weight="bold")
+        ax = fig.subplots()
+        ax.axhspan(-0.1, 0.1, color=band, linewidth=0, zorder=0)
+        ax.axhline(0, color=other, linewidth=0.6, zorder=1)
+        for part, colour, marker in ((rows[~above], other, "o"), (rows[above], found, "D")):
+            ax.vlines(part["x"], part["low"], part["high"], color=colour, linewidth=0.8, zorder=2)
+            how = {"color": colour, "marker": marker, "linewidth": 0, "zorder": 3}
+            ax.scatter(part["x"], part["estimate"], 2.4 * size, **how)
+        count = f"blue: above 0, {above.sum()} of {len(rows)}"
+        ax.text(-1.04, 0.85, count, color=found, size=size, va="center")
+        for row in rows[rows["text"] != ""].itertuples():
+            beside = {"textcoords": "offset points", "ha": "right", "va": "center"}
+            text = row.text if wide > COLUMN else row.text.split(",")[0]
+            ax.annotate(text, (row.x, row.estimate), (-0.8 * size, 0), size=size, **beside)
+        for place, height, text in notes:
+            ax.text(place, height, text, ha="right" if place > 0 else "left", va="center", size=size)
+        low, high = rows["low"].min() - 0.05, rows["high"].max() + 0.03
+        ax.set(xlim=(-1.06, 1.06), ylim=(min(low, -0.4), max(high, 0.9)), xticks=np.arange(-1, 1.1, 0.5))
+        ax.set_xlabel(x, size=size + 0.5)
+        ax.set_ylabel(y, size=size + 0.5)
+        sns.despine(ax=ax)
+        return finish(fig)
 
 
 # cells ----------------------------------------------------------------------------------------------------------------
