@@ -5,7 +5,9 @@ Columns that all have: `panel` (a title, optional) and, of dots and cells, `line
 by their ids). names: {id: label}. In dots a colour is a reading or a source (`side`, of `style.SIDES`), never a model.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
@@ -49,6 +51,8 @@ def dots(
     names: Names | None = None,
     null: float | None = 0.0,
     limits: tuple[float, float] | None = None,
+    sides: Mapping[str, str] | None = None,
+    wide: float = WIDTH,
 ) -> Drawing | None:
     """Draw estimates with their intervals on one scale, a panel each, a row per model or arm.
 
@@ -58,6 +62,8 @@ def dots(
     rows may have a `null` each, NaN where there is no such value. Where some have one and others none, no mark is
     hollow: intervals and lines at the null say it already. limits: of the axis. A column `block` puts its rows
     together, in the order given, under a line that names it.
+    sides: {side: label}, written at the marks of the first row instead of a legend; no mark is hollow then.
+    wide: inches.
     """
     if rows["estimate"].isna().all():
         return None
@@ -65,38 +71,106 @@ def dots(
     nulls = rows.get("null", float("nan") if null is None else null)
     rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
     has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
-    rows["told_by_face"] = rows["null"] if has_null.all() else float("nan")
+    told_by_face = has_null.all() and sides is None
+    rows["told_by_face"] = rows["null"] if told_by_face else float("nan")
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
     panels = list(dict.fromkeys(rows["panel"]))
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    across = min(len(panels), 4)
+    across = min(len(panels), int(wide / 1.6))
     down = -(-len(panels) // across)
-    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
+    limits = limits or scale(rows)
+    called = labels(order, names or {}, 30)
+    inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
+    written = _places(rows, order, sides or {}, limits, inches)
+    above_rows = 0.13 * max((place.level + 1 for place in written if place.row == 0), default=0)
+    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels) + above_rows
     beside = rows.groupby("panel")["side"].nunique().max()
     high = min(LINE * max(1 + (beside > 1), 0.7 * beside), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
-    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6)
+    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6, wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
             for value in here["null"].dropna().unique():
                 ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
-            drawn = [side for side in ["", *SIDES] if side in {*here["side"]}]
-            for k, side in enumerate(drawn):
+            for side, above in _offsets(here).items():
                 part = here[here["side"] == side]
-                above = ((len(drawn) - 1) / 2 - k) * min(0.3, 0.8 / len(drawn))
-                _marks(ax, part, above - part["line"].map(order.index), side)
+                _marks(ax, part, above - part["line"].map(order.index), side, sides is None)
+            for place in written:
+                if place.panel == panel:
+                    _write_side(ax, place, _offsets(here)[place.side], 0.13 / high)
             if "block" not in rows:
                 _say_missing(ax, order, here, size_of(high, 6))
             ax.grid(axis="both")
             ax.tick_params(axis="y", length=0)
             sns.despine(ax=ax, left=True)
-        axes[0, 0].set(ylim=(0.4 - len(order), 0.6), xlim=limits or scale(rows))
-        axes[0, 0].set_yticks(-np.arange(len(order)), labels(order, names or {}, 30))
+        axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + above_rows / high), xlim=limits)
+        axes[0, 0].set_yticks(-np.arange(len(order)), called)
         for first in axes[:, 0]:
             first.tick_params(axis="y", labelsize=size_of(high))
+            for name, text in zip(order, first.get_yticklabels(), strict=True):
+                text.set_fontweight("bold" if name.endswith(":") else "normal")
         ticks = {"nbins": 5, "steps": [1, 2, 5, 10]} if across < 3 else {"nbins": 3, "steps": [1, 2, 4, 5, 10]}
         axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(**ticks))
     return finish(fig, label)
+
+
+def _offsets(rows: pd.DataFrame) -> dict[str, float]:
+    """Return how far above the middle of a row the marks of each side stand, in rows."""
+    drawn = [side for side in ["", *SIDES] if side in {*rows["side"]}]
+    step = min(0.3, 0.8 / len(drawn))
+    return {side: ((len(drawn) - 1) / 2 - k) * step for k, side in enumerate(drawn)}
+
+
+@dataclass
+class _Place:
+    """Where the label of a side stands: at which mark, in which line above it, and its middle."""
+
+    panel: str
+    side: str
+    text: str
+    row: int
+    mark: float
+    level: int
+    middle: float
+
+
+def _labelled(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    """Return the marks to label: of the first row with all sides, where they are furthest apart."""
+    known = rows.dropna(subset="estimate")
+    spread = known.groupby(["line", "panel"])["estimate"].agg(["size", "min", "max"]).reset_index()
+    full = spread[spread["size"] == spread["size"].max()]
+    place = full["line"].map(order.index)
+    first = full[place == place.min()]
+    best = first.loc[(first["max"] - first["min"]).idxmax()]
+    return known[(known["line"] == best["line"]) & (known["panel"] == best["panel"])]
+
+
+def _places(rows, order, sides: Mapping[str, str], limits, inches: float) -> list[_Place]:
+    """Return where labels of sides stand, none on another; limits: of an axis so many inches long."""
+    if not sides:
+        return []
+    unit = (limits[1] - limits[0]) / inches
+    places, ends = [], []  # ends: of each line of labels, where its last label ends
+    marks = _labelled(rows, order).sort_values("estimate")
+    for panel, line, side, mark in marks[["panel", "line", "side", "estimate"]].to_numpy():
+        half = 0.031 * unit * len(sides[side])
+        middle = min(max(mark, limits[0] + half), limits[1] - half)
+        free = [level for level, end in enumerate(ends) if end < middle - half]
+        level = free[0] if free else len(ends)
+        ends[level : level + 1] = [middle + half + 0.08 * unit]
+        row = order.index(line)
+        places.append(_Place(panel, side, sides[side], row, mark, level, middle))
+    return places
+
+
+def _write_side(ax, place: _Place, above: float, line: float) -> None:
+    """Write the label of a side above its mark; line: from one line of labels to the next, in rows."""
+    colour = SIDES[place.side][0]
+    foot = 0.55 - place.row + place.level * line
+    ax.vlines(place.mark, above - place.row, foot, color=colour, linewidth=0.4, zorder=1)
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    how = {"ha": "center", "va": "bottom", "fontsize": 7, "color": colour, "zorder": 4}
+    ax.text(place.middle, foot, place.text, bbox=ground, **how)
 
 
 def scale(rows: pd.DataFrame) -> tuple[float, float]:
@@ -118,12 +192,22 @@ def _in_blocks(rows: pd.DataFrame) -> list[str]:
     return [line for block, lines in blocks.items() for line in (f"{block}:", *lines)]
 
 
-def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
+def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str, legend: bool = True) -> None:
     """Draw lines from low to high and marks, whose faces say what is known of the null."""
     colour, marker, label = SIDES.get(side, (INK, "o", ""))
-    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker != "|" else 0.7, zorder=2)
-    if marker == "|":  # which has no face, as it says nothing of the null
-        ax.scatter(rows["estimate"], y, 40, marker=marker, color=colour, linewidth=1, zorder=3, label=label)
+    label = label if legend else ""
+    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker not in "|x" else 0.7, zorder=2)
+    if marker in "|x":  # which have no face, as they say nothing of the null
+        ax.scatter(
+            rows["estimate"],
+            y,
+            40 if marker == "|" else 20,
+            marker=marker,
+            color=colour,
+            linewidth=1,
+            zorder=3,
+            label=label,
+        )
         return
     rows, how = rows.dropna(subset="estimate"), {"marker": marker, "edgecolor": colour, "zorder": 3}
     drawn = [(said, face or colour, chosen) for said, face, chosen in _faces(rows) if chosen.any()]
@@ -207,7 +291,12 @@ def against(
 
 
 def cells(
-    rows: pd.DataFrame, label: str, axes_labels: tuple[str, str], *, names: Names | None = None
+    rows: pd.DataFrame,
+    label: str,
+    axes_labels: tuple[str, str],
+    *,
+    names: Names | None = None,
+    wide: float = WIDTH,
 ) -> Drawing | None:
     """Draw shares as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
 
@@ -219,20 +308,24 @@ def cells(
     rows = rows.assign(panel=rows.get("panel", ""))
     lines, columns, panels = in_order(rows["line"]), in_order(rows["column"]), list(dict.fromkeys(rows["panel"]))
     beside, below = labels(lines, names or {}, 26), labels(columns, names or {}, 26)
-    room = WIDTH - 0.75 - 0.055 * max(map(len, beside))
+    room = wide - 0.75 - 0.055 * max(map(len, beside))
     across = max(1, min(len(panels), int(room / (0.28 * len(columns)))))
-    wide = (room / across - 0.1) / len(columns)
+    cell = (room / across - 0.1) / len(columns)  # inches
     down = -(-len(panels) // across)
-    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, wide)), ((PAGE - 0.8) / down - 1.4) / len(lines))
-    size = size_of(wide)
-    upright = max(map(len, below)) * size * 0.62 > wide * 72
-    foot = 0.0085 * size * max(map(len, below)) if upright else 0.15
+    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, cell)), ((PAGE - 0.8) / down - 1.4) / len(lines))
+    size = size_of(cell)
+    letters = int(cell * 72 / size / 0.62)  # in a column
+    upright = max(len(word) for name in below for word in name.split()) > letters
+    if not upright:
+        below = [textwrap.fill(name, letters) for name in below]
+    longest = max(map(len, below))
+    foot = 0.0085 * size * longest if upright else 0.15 * (1 + max(name.count("\n") for name in below))
     heads = 0.3 * (len(panels) > 1) + 0.12 * max(title.count("\n") for title in panels)
-    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6)
+    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6, wide)
     used = axes.flat[: len(panels)]
     for ax, panel in zip(used, panels, strict=True):
         part = rows[rows["panel"] == panel].pivot(index="line", columns="column", values="value")
-        _heat_map(ax, part.reindex(index=lines, columns=columns), wide, high)
+        _heat_map(ax, part.reindex(index=lines, columns=columns), cell, high)
         ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=90 if upright else 0)
         ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
     with mpl.rc_context(STYLE):
@@ -261,7 +354,14 @@ def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
 # steps ----------------------------------------------------------------------------------------------------------------
 
 
-def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, drawn: str = "-") -> Drawing | None:
+def steps(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    names: Names | None = None,
+    drawn: str = "-",
+) -> Drawing | None:
     """Draw y over x, a panel each.
 
     rows: panel (a model's id, or a text), x, y; optional low and high (a band), text (stands in the panel),

@@ -44,10 +44,13 @@ SIDES = {  # what is compared within a row: (colour, marker, label); a colour is
     "yes or no": (ORANGE, "s", "its words: did you write this?"),
     "rating": (PURPLE, "^", "its rating: is this a good answer?"),
     "discrimination": (INK, "o", "discrimination J"),
-    "advantage": (GREY, "|", "advantage A, BCa bootstrap interval"),
+    "advantage": (GREY, "x", "advantage A, BCa bootstrap interval"),
     "usual": (BLUE, "D", "usual score"),
     "peers": (GREY, "v", "own minus peers or neutral judges"),
     "scenario": (INK, "|", "one simulated scenario"),
+    "true name": (GREEN, "o", "its own name"),
+    "sibling": (ORANGE, "D", "a sibling's name"),
+    "another maker": (GREY, "s", "another maker's name"),
 }
 FACES = {"interval ex": "0.25", "interval in": "white", "no interval": "0.8"}  # in a legend, whatever the colours
 SANS = "DejaVu Sans"  # which comes with matplotlib: what is drawn does not depend on the fonts of a machine
@@ -137,13 +140,20 @@ def size_of(row: float, most: float = 7) -> float:
     return min(most, max(SMALLEST, row * 72 * 0.75))
 
 
-def grid(titles: Sequence[str], columns: int, panel: float, extra: float, **share):
+def grid(
+    titles: Sequence[str],
+    columns: int,
+    panel: float,
+    extra: float,
+    page: float = WIDTH,
+    **share,
+):
     """Return a figure and its panels under their titles, each so many inches high; a page at most."""
     lines, used = -(-len(titles) // columns), len(titles)
-    wide = (WIDTH - 1.2) / columns
+    wide = (page - 1.2) / columns
     size = 7 if wide > 0.9 else 5.5
     with mpl.rc_context(STYLE):
-        fig = _figure(min(lines * panel + extra, PAGE))
+        fig = _figure(min(lines * panel + extra, PAGE), page)
         axes = fig.subplots(lines, columns, squeeze=False, **({"sharex": True, "sharey": True} | share))
         for ax, title in zip(axes.flat, titles, strict=False):
             ax.set_title(wrapped(title, wide, size), fontsize=size, pad=3, linespacing=1)
