@@ -35,7 +35,7 @@ from selfeval.figures.style import (
 )
 from selfeval.figures.tables import in_order
 
-LINE = 0.17  # inches between two rows, where the page has room
+LINE, LABEL = 0.17, 0.13  # inches of a row, where the page has room, and of a label of a side
 SIMULATED = "simulated:"
 DAY, NIGHT = (BLUE, "0.45", "0.92"), ("#58a6ff", "0.62", "#21262d")  # what is found, what is not, the band at 0
 Names = Mapping[str, str]
@@ -67,51 +67,76 @@ def dots(
     """
     if rows["estimate"].isna().all():
         return None
-    rows = rows.reset_index(drop=True)
-    nulls = rows.get("null", float("nan") if null is None else null)
-    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
-    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
-    told_by_face = has_null.all() and sides is None
-    rows["told_by_face"] = rows["null"] if told_by_face else float("nan")
-    rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
+    rows = _with_defaults(rows, null, told_by_face=sides is None)
     panels = list(dict.fromkeys(rows["panel"]))
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    across = min(len(panels), int(wide / 1.6))
-    down = -(-len(panels) // across)
-    limits = limits or scale(rows)
     called = labels(order, names or {}, 30)
+    limits = limits or scale(rows)
+    across = min(len(panels), int(wide / 1.6))
     inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
     written = _places(rows, order, sides or {}, limits, inches)
-    above_rows = 0.13 * max((place.level + 1 for place in written if place.row == 0), default=0)
-    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels) + above_rows
-    beside = rows.groupby("panel")["side"].nunique().max()
-    high = min(LINE * max(1 + (beside > 1), 0.7 * beside), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
+    levels = [place.level + 1 for place in written if place.row == 0]
+    room = LABEL * max(levels, default=0)  # inches above the first row
+    heads = room + 0.45 + 0.12 * max(title.count("\n") for title in panels)
+    high = _row_height(rows, -(-len(panels) // across), heads, len(order))
     fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6, wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
-            for value in here["null"].dropna().unique():
-                ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
-            for side, above in _offsets(here).items():
-                part = here[here["side"] == side]
-                _marks(ax, part, above - part["line"].map(order.index), side, sides is None)
-            for place in written:
-                if place.panel == panel:
-                    _write_side(ax, place, _offsets(here)[place.side], 0.13 / high)
+            _panel(ax, here, order)
             if "block" not in rows:
                 _say_missing(ax, order, here, size_of(high, 6))
-            ax.grid(axis="both")
-            ax.tick_params(axis="y", length=0)
-            sns.despine(ax=ax, left=True)
-        axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + above_rows / high), xlim=limits)
-        axes[0, 0].set_yticks(-np.arange(len(order)), called)
-        for first in axes[:, 0]:
-            first.tick_params(axis="y", labelsize=size_of(high))
-            for name, text in zip(order, first.get_yticklabels(), strict=True):
-                text.set_fontweight("bold" if name.endswith(":") else "normal")
-        ticks = {"nbins": 5, "steps": [1, 2, 5, 10]} if across < 3 else {"nbins": 3, "steps": [1, 2, 4, 5, 10]}
-        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(**ticks))
-    return finish(fig, label)
+            for place in written:
+                if place.panel == panel:
+                    _write_side(ax, place, _offsets(here)[place.side], LABEL / high)
+        _label_rows(axes, order, called, size_of(high))
+        axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
+        nbins, steps = (5, [1, 2, 5, 10]) if across < 3 else (3, [1, 2, 4, 5, 10])
+        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(nbins, steps=steps))
+    return finish(fig, label, legend=sides is None)
+
+
+def _with_defaults(rows: pd.DataFrame, null: float | None, told_by_face: bool) -> pd.DataFrame:
+    """Return rows with all columns that `dots` reads.
+
+    told_by_face: whether a mark's face says what its interval excludes, where all marks have a null.
+    """
+    rows = rows.reset_index(drop=True)
+    nulls = rows.get("null", float("nan") if null is None else null)
+    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
+    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
+    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else float("nan")
+    return rows
+
+
+def _row_height(rows: pd.DataFrame, down: int, heads: float, count: int) -> float:
+    """Return the inches of a row, where so many panels stand one below another on a page."""
+    beside = rows.groupby("panel")["side"].nunique().max()
+    wanted = LINE * max(1 + (beside > 1), 0.7 * beside)
+    there = (PAGE - 0.6) / down - heads
+    return min(wanted, there / (count + 1))
+
+
+def _panel(ax, rows: pd.DataFrame, order: Sequence[str]) -> None:
+    """Draw the marks of one panel, and lines at their nulls."""
+    for value in rows["null"].dropna().unique():
+        ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
+    for side, above in _offsets(rows).items():
+        part = rows[rows["side"] == side]
+        _marks(ax, part, above - part["line"].map(order.index), side)
+    ax.grid(axis="both")
+    ax.tick_params(axis="y", length=0)
+    sns.despine(ax=ax, left=True)
+
+
+def _label_rows(axes, order: Sequence[str], called: Sequence[str], size: float) -> None:
+    """Name the rows left of the panels; lines that name a block are bold."""
+    axes[0, 0].set_yticks(-np.arange(len(order)), called)
+    for first in axes[:, 0]:
+        first.tick_params(axis="y", labelsize=size)
+        for name, text in zip(order, first.get_yticklabels(), strict=True):
+            text.set_fontweight("bold" if name.endswith(":") else "normal")
 
 
 def _offsets(rows: pd.DataFrame) -> dict[str, float]:
@@ -192,10 +217,9 @@ def _in_blocks(rows: pd.DataFrame) -> list[str]:
     return [line for block, lines in blocks.items() for line in (f"{block}:", *lines)]
 
 
-def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str, legend: bool = True) -> None:
+def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
     """Draw lines from low to high and marks, whose faces say what is known of the null."""
     colour, marker, label = SIDES.get(side, (INK, "o", ""))
-    label = label if legend else ""
     ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker not in "|x" else 0.7, zorder=2)
     if marker in "|x":  # which have no face, as they say nothing of the null
         ax.scatter(

@@ -169,7 +169,7 @@ def wrapped(text: str, inches: float, size: float = 7) -> str:
     return "\n".join(textwrap.fill(line, max(8, int(inches * 135 / size))) for line in text.split("\n"))
 
 
-def finish(fig: Drawing, x: str = "", y: str = "") -> Drawing:
+def finish(fig: Drawing, x: str = "", y: str = "", legend: bool = True) -> Drawing:
     """Label a figure's axes, explain what is drawn and nothing else, and make every text literal ("$$")."""
     wide, high = fig.get_size_inches() if isinstance(fig, Figure) else fig.bbox.size / fig.dpi
     with mpl.rc_context(STYLE):
@@ -177,7 +177,7 @@ def finish(fig: Drawing, x: str = "", y: str = "") -> Drawing:
         fig.supylabel(wrapped(y, high, 8), fontsize=7.5)
         shown = {label: mark for ax in fig.axes for mark, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         shown = dict(sorted(shown.items(), key=lambda one: one[0][:11] in FACES))
-        if shown:
+        if shown and legend:
             columns = max(1, min(len(shown), int(wide * 19 / (8 + max(map(len, shown))))))
             for label in [label for label in shown if label[:11] in FACES]:  # the same mark, whatever has these faces
                 shown[label] = Line2D([], [], linewidth=0, marker="o", ms=4, mec="0.25", mfc=FACES[label[:11]])
