@@ -91,7 +91,7 @@ def dots(
                     _write_side(ax, place, _offsets(here)[place.side], LABEL / high)
         _label_rows(axes, order, called, size_of(high))
         axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
-        nbins, steps = (5, [1, 2, 5, 10]) if across < 3 else (3, [1, 2, 4, 5, 10])
+        nbins, steps = (5, [1, 2, 5, 10]) if wide / across > 2.4 else (3, [1, 2, 4, 5, 10])
         axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(nbins, steps=steps))
     return finish(fig, label, legend=sides is None)
 
