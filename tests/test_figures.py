@@ -2,14 +2,17 @@
 
 from itertools import combinations
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 import selfeval as se
 from selfeval import figures
 from selfeval.errors import InputError
+from selfeval.figures import forms, style
 from selfeval.figures.tables import KINDS, Estimates
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
@@ -135,6 +138,57 @@ def test_models_are_rows_in_one_order_and_simulated_ones_stand_apart():
     assert labels(ax) == order and "hints" in ax.get_title(), "as the registry lists them, whatever they reach"
     shown = se.table(result, "discrimination")
     assert shown["evaluator"].tolist() == [*order[:3], "sim/perfect"] * 2
+
+
+# labels at the marks, the widths of print, a dark page ----------------------------------------------------------------
+
+TWO = {"human": "people", "model": "models"}
+
+
+@pytest.mark.parametrize("wide", [6.9, 3.39])
+def test_sides_are_named_at_their_marks_instead_of_in_a_legend(wide):
+    rows = rows_of((0.1, 0.3), (0.12, 0.32), side=["human", "model"]).assign(line="m")
+    fig = figures.dots(rows, "x", sides=TWO, wide=wide)
+    names = [text for text in fig.axes[0].texts if text.get_text() in TWO.values()]
+    assert sorted(text.get_text() for text in names) == ["models", "people"] and legend(fig) == []
+    assert faults(fig) == [] and fig.get_size_inches()[0] == wide
+    boxes = [text.get_window_extent() for text in names]
+    assert not boxes[0].overlaps(boxes[1]), "though the marks are close together"
+    marked = [points for points in marks(fig.axes[0]).values()]
+    assert all(points.get_facecolor()[0].tolist() == points.get_edgecolor()[0].tolist() for points in marked)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("wide", [6.9, 3.39])
+def test_estimates_against_another_score_are_blue_above_0_and_their_labels_are_read(wide, dark):
+    rows = rows_of((0.1, 0.9), (-0.1, 0.2), x=[0.8, -0.9], text=["Claude, essays", ""])
+    notes = [(1.0, -0.3, "says yes to all")]
+    fig = figures.against(rows, "usual", "J", title="One of 2 is left", notes=notes, wide=wide, dark=dark)
+    said = [text.get_text() for text in fig.axes[0].texts]
+    name = "Claude, essays" if wide > 5 else "Claude"
+    assert said == ["blue: above 0, 1 of 2", name, "says yes to all"] and faults(fig) == []
+    assert fig.get_facecolor()[:3] == ((1, 1, 1) if not dark else pytest.approx((0.051, 0.067, 0.09), abs=0.002))
+
+
+def contrast(colour, ground="white"):
+    """Return the contrast of two colours, 1 to 21, as WCAG defines it."""
+    light = []
+    for each in (colour, ground):
+        parts = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(each)]
+        light.append(0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2])
+    return (max(light) + 0.05) / (min(light) + 0.05)
+
+
+def test_marks_stand_out_from_their_page_by_3_to_1():
+    assert {side: colour for side, (colour, *_) in style.SIDES.items() if contrast(colour) < 3} == {}
+    assert min(map(contrast, forms.DAY[:2])) >= 3
+    assert min(contrast(colour, style.DARK["figure.facecolor"]) for colour in forms.NIGHT[:2]) >= 3
+
+
+def test_a_long_name_of_words_stands_upright_only_where_its_words_do_not_fit():
+    cells = pd.DataFrame({"line": "a", "column": ["a", "Qwen2.5 Coder 1.5B"], "value": 0.5})
+    [text] = [t for t in figures.cells(cells, "x", ("", "")).axes[0].get_xticklabels() if "Qwen" in t.get_text()]
+    assert text.get_rotation() == 0
 
 
 # cells and steps ------------------------------------------------------------------------------------------------------
@@ -263,6 +317,25 @@ def test_a_second_run_writes_the_same_bytes_without_dates(found, tmp_path):
     assert first == second and b"/CreationDate" not in pdf and b"/Type3" not in pdf
     assert b"Software" not in png and b"<dc:date>" not in svg
     assert se.plot(found).save(tmp_path / "gpt-4.1")[0].name == "gpt-4.1.pdf"
+
+
+def test_fonts_of_a_machine_change_nothing_but_letters_that_the_first_font_lacks(found, tmp_path, monkeypatch):
+    written = []
+    for fonts in (["DejaVu Sans"], ["DejaVu Sans", "DejaVu Serif", "DejaVu Sans Mono"]):
+        monkeypatch.setattr(style, "FONTS", fonts)
+        with mpl.rc_context():
+            figures.use_style()
+            paths = se.plot(found).save(tmp_path / str(len(fonts)) / "mine")
+        written.append([path.read_bytes() for path in paths])
+    assert written[0] == written[1]
+    [name] = figures.dots(rows_of((0.1, 0.3)).assign(line="模型"), "x").axes[0].get_yticklabels()
+    assert name.get_fontfamily() == fonts
+
+
+def test_files_carry_the_title_that_they_are_given(found, tmp_path):
+    pdf, png, svg = se.plot(found).save(tmp_path / "mine", "J is 0 for all")
+    assert all(b"J is 0 for all" in path.read_bytes() for path in (pdf, png, svg))
+    assert b"/Title (mine)" in se.plot(found).save(tmp_path / "mine")[0].read_bytes()
 
 
 def test_a_result_read_again_is_what_was_saved(found, tmp_path):

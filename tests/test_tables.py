@@ -1,9 +1,17 @@
 """Tables for a reader, and what stands in them where there is little or nothing to say."""
 
+import re
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import get_data_path
+from PIL import ImageFont
 from recognition_records import naming
 
-from selfeval import stats
+import selfeval as se
+from selfeval import ROOT, stats
 from selfeval.figures import tables
 
 
@@ -44,3 +52,59 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     row = tables.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
     rate = table[table["statistic"].eq("false_claim_rate") & table["evaluator"].eq("b")].iloc[0]
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)
+
+
+# for papers -----------------------------------------------------------------------------------------------------------
+
+ROWS = pd.DataFrame(
+    {"task": ["Yes or no?"] * 2, "model": ["A_1 & B", "C"], "J": ["-0.12 [-0.30, 0.06]", "0.5"], "p": ["< 0.001", ""]}
+)
+
+
+def test_a_table_for_a_paper_has_caption_label_note_and_estimates_apart_from_their_intervals():
+    text = se.figures.latex(ROWS, label="j", caption='100 % of "yes"', note="n: 3", group="task", column=True)
+    lines = text.splitlines()
+    assert [lines[0], lines[-1]] == [r"\begin{table}", r"\end{table}"]
+    assert (
+        r"\caption{100 \% of ``yes''}" in lines and r"\label{tab:j}" in lines and r"{\footnotesize n: 3\par}" in lines
+    )
+    assert r"\begin{tabular}{lr@{ }ll}" in lines and r"model & \multicolumn{2}{c}{J} & p \\" in lines
+    assert r"A\_1 \& B & $-$0.12 & [$-$0.30, 0.06] & $<$ 0.001 \\" in lines and r"C & 0.5 &  &  \\" in lines
+    assert lines.count(r"\multicolumn{4}{@{}l}{\textit{Yes or no?}} \\") == 1, "a line of its own above its rows"
+
+
+def points(text, size):
+    """Return the width of a cell in Computer Modern, which LaTeX sets tables in."""
+    font = ImageFont.truetype(Path(get_data_path()) / "fonts/ttf/cmr10.ttf", 20 * size)
+    shown = re.sub(r"\\\w+\{([^}]*)\}", r"\1", text.replace("$-$", "–").replace("$<$", "=").replace("\\", ""))
+    return font.getlength(shown) / 20
+
+
+def width(text):
+    """Return the width of a table in points: its widest cells, heads of two columns, and the space between columns."""
+    size = 9 if r"\small" in text else 8
+    columns = {}
+    body = text.partition(r"\toprule")[2].partition(r"\bottomrule")[0]
+    rows = [line.removesuffix(r" \\").split(" & ") for line in body.splitlines() if " & " in line]
+    heads, *rows = rows
+    for row in rows:
+        for place, cell in enumerate(row):
+            columns[place] = max(columns.get(place, 0), points(cell, size))
+    place = 0
+    for head in heads:
+        both = re.fullmatch(r"\\multicolumn\{2\}\{c\}\{(.*)\}", head)
+        if both:
+            missing = points(both[1], size) - columns[place] - columns[place + 1]
+            columns[place + 1] += max(missing, 0)
+        else:
+            columns[place] = max(columns[place], points(head, size))
+        place += 2 if both else 1
+    return sum(columns.values()) + 8 * len(columns)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "figures/tables").glob("*.tex")), ids=lambda path: path.stem)
+def test_the_committed_tables_fit_a_page_or_a_column(path):
+    text = path.read_text(encoding="utf-8")
+    assert 100 < width(text) <= (506 if r"\begin{table*}" in text else 244)
+    assert rf"\label{{tab:{path.stem}}}" in text and "conclusion" not in text
+    assert not re.search(r"binary|exact.model|answer=|reading=|reask", text), "tasks and conditions in words"

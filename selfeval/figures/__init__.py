@@ -1,12 +1,14 @@
 """Figures for print, and how results show themselves.
 
-Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
-`selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG.
+Four forms draw everything: `dots` (estimates with intervals), `against` (estimates against another number), `cells`
+(heat maps) and `steps` (curves).
+`selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG, `latex` a table for a paper.
 """
 
 from importlib import import_module
 
-_HOME = dict.fromkeys(("cells", "dots", "steps"), "forms") | dict.fromkeys(("save", "use_style"), "style")
+_HOME = dict.fromkeys(("against", "cells", "dots", "steps"), "forms") | {"latex": "papers"}
+_HOME |= dict.fromkeys(("save", "use_style"), "style") | dict.fromkeys(("estimate_text", "p_text"), "tables")
 
 __all__ = sorted(_HOME)
 

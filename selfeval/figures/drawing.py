@@ -1,4 +1,4 @@
-"""Which figures a result has, and what each of the three forms draws in them."""
+"""Which figures a result has, and what each of the forms draws in them."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,11 +1,13 @@
-"""The three forms of all figures: `dots` (estimates with intervals), `cells` (heat maps) and `steps` (curves).
+"""The four forms of all figures: `dots` (estimates with intervals), `against`, `cells` (heat maps), `steps` (curves).
 
 Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
 Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
 by their ids). names: {id: label}. In dots a colour is a reading or a source (`side`, of `style.SIDES`), never a model.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +15,29 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.patches import Rectangle
 
-from selfeval.figures.style import INK, PAGE, SIDES, SMALLEST, STYLE, WIDTH, Drawing, finish, grid, labels, size_of
+from selfeval.figures.style import (
+    BLUE,
+    COLUMN,
+    DARK,
+    INK,
+    PAGE,
+    SIDES,
+    SMALLEST,
+    STYLE,
+    WIDTH,
+    Drawing,
+    _figure,
+    finish,
+    grid,
+    labels,
+    size_of,
+    wrapped,
+)
 from selfeval.figures.tables import in_order
 
-LINE = 0.17  # inches between two rows, where the page has room
+LINE, LABEL = 0.17, 0.13  # inches of a row, where the page has room, and of a label of a side
 SIMULATED = "simulated:"
+DAY, NIGHT = (BLUE, "0.45", "0.92"), ("#58a6ff", "0.62", "#21262d")  # what is found, what is not, the band at 0
 Names = Mapping[str, str]
 
 
@@ -31,6 +51,8 @@ def dots(
     names: Names | None = None,
     null: float | None = 0.0,
     limits: tuple[float, float] | None = None,
+    sides: Mapping[str, str] | None = None,
+    wide: float = WIDTH,
 ) -> Drawing | None:
     """Draw estimates with their intervals on one scale, a panel each, a row per model or arm.
 
@@ -40,45 +62,140 @@ def dots(
     rows may have a `null` each, NaN where there is no such value. Where some have one and others none, no mark is
     hollow: intervals and lines at the null say it already. limits: of the axis. A column `block` puts its rows
     together, in the order given, under a line that names it.
+    sides: {side: label}, written at the marks of the first row instead of a legend; no mark is hollow then.
+    wide: inches.
     """
     if rows["estimate"].isna().all():
         return None
-    rows = rows.reset_index(drop=True)
-    nulls = rows.get("null", float("nan") if null is None else null)
-    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
-    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
-    rows["told_by_face"] = rows["null"] if has_null.all() else float("nan")
-    rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
+    rows = _with_defaults(rows, null, told_by_face=sides is None)
     panels = list(dict.fromkeys(rows["panel"]))
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    across = min(len(panels), 4)
-    down = -(-len(panels) // across)
-    heads = 0.45 + 0.12 * max(title.count("\n") for title in panels)
-    beside = rows.groupby("panel")["side"].nunique().max()
-    high = min(LINE * max(1 + (beside > 1), 0.7 * beside), ((PAGE - 0.6) / down - heads) / (len(order) + 1))
-    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6)
+    called = labels(order, names or {}, 30)
+    limits = limits or scale(rows)
+    across = min(len(panels), int(wide / 1.6))
+    inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
+    written = _places(rows, order, sides or {}, limits, inches)
+    levels = [place.level + 1 for place in written if place.row == 0]
+    room = LABEL * max(levels, default=0)  # inches above the first row
+    heads = room + 0.45 + 0.12 * max(title.count("\n") for title in panels)
+    high = _row_height(rows, -(-len(panels) // across), heads, len(order))
+    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6, wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
-            for value in here["null"].dropna().unique():
-                ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
-            drawn = [side for side in ["", *SIDES] if side in {*here["side"]}]
-            for k, side in enumerate(drawn):
-                part = here[here["side"] == side]
-                above = ((len(drawn) - 1) / 2 - k) * min(0.3, 0.8 / len(drawn))
-                _marks(ax, part, above - part["line"].map(order.index), side)
+            _panel(ax, here, order)
             if "block" not in rows:
                 _say_missing(ax, order, here, size_of(high, 6))
-            ax.grid(axis="both")
-            ax.tick_params(axis="y", length=0)
-            sns.despine(ax=ax, left=True)
-        axes[0, 0].set(ylim=(0.4 - len(order), 0.6), xlim=limits or scale(rows))
-        axes[0, 0].set_yticks(-np.arange(len(order)), labels(order, names or {}, 30))
-        for first in axes[:, 0]:
-            first.tick_params(axis="y", labelsize=size_of(high))
-        ticks = {"nbins": 5, "steps": [1, 2, 5, 10]} if across < 3 else {"nbins": 3, "steps": [1, 2, 4, 5, 10]}
-        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(**ticks))
-    return finish(fig, label)
+            for place in written:
+                if place.panel == panel:
+                    _write_side(ax, place, _offsets(here)[place.side], LABEL / high)
+        _label_rows(axes, order, called, size_of(high))
+        axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
+        nbins, steps = (5, [1, 2, 5, 10]) if wide / across > 2.4 else (3, [1, 2, 4, 5, 10])
+        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(nbins, steps=steps))
+    return finish(fig, label, legend=sides is None)
+
+
+def _with_defaults(rows: pd.DataFrame, null: float | None, told_by_face: bool) -> pd.DataFrame:
+    """Return rows with all columns that `dots` reads.
+
+    told_by_face: whether a mark's face says what its interval excludes, where all marks have a null.
+    """
+    rows = rows.reset_index(drop=True)
+    nulls = rows.get("null", float("nan") if null is None else null)
+    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
+    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
+    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else float("nan")
+    return rows
+
+
+def _row_height(rows: pd.DataFrame, down: int, heads: float, count: int) -> float:
+    """Return the inches of a row, where so many panels stand one below another on a page."""
+    beside = rows.groupby("panel")["side"].nunique().max()
+    wanted = LINE * max(1 + (beside > 1), 0.7 * beside)
+    there = (PAGE - 0.6) / down - heads
+    return min(wanted, there / (count + 1))
+
+
+def _panel(ax, rows: pd.DataFrame, order: Sequence[str]) -> None:
+    """Draw the marks of one panel, and lines at their nulls."""
+    for value in rows["null"].dropna().unique():
+        ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
+    for side, above in _offsets(rows).items():
+        part = rows[rows["side"] == side]
+        _marks(ax, part, above - part["line"].map(order.index), side)
+    ax.grid(axis="both")
+    ax.tick_params(axis="y", length=0)
+    sns.despine(ax=ax, left=True)
+
+
+def _label_rows(axes, order: Sequence[str], called: Sequence[str], size: float) -> None:
+    """Name the rows left of the panels; lines that name a block are bold."""
+    axes[0, 0].set_yticks(-np.arange(len(order)), called)
+    for first in axes[:, 0]:
+        first.tick_params(axis="y", labelsize=size)
+        for name, text in zip(order, first.get_yticklabels(), strict=True):
+            text.set_fontweight("bold" if name.endswith(":") else "normal")
+
+
+def _offsets(rows: pd.DataFrame) -> dict[str, float]:
+    """Return how far above the middle of a row the marks of each side stand, in rows."""
+    drawn = [side for side in ["", *SIDES] if side in {*rows["side"]}]
+    step = min(0.3, 0.8 / len(drawn))
+    return {side: ((len(drawn) - 1) / 2 - k) * step for k, side in enumerate(drawn)}
+
+
+@dataclass
+class _Place:
+    """Where the label of a side stands: at which mark, in which line above it, and its middle."""
+
+    panel: str
+    side: str
+    text: str
+    row: int
+    mark: float
+    level: int
+    middle: float
+
+
+def _labelled(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
+    """Return the marks to label: of the first row with all sides, where they are furthest apart."""
+    known = rows.dropna(subset="estimate")
+    spread = known.groupby(["line", "panel"])["estimate"].agg(["size", "min", "max"]).reset_index()
+    full = spread[spread["size"] == spread["size"].max()]
+    place = full["line"].map(order.index)
+    first = full[place == place.min()]
+    best = first.loc[(first["max"] - first["min"]).idxmax()]
+    return known[(known["line"] == best["line"]) & (known["panel"] == best["panel"])]
+
+
+def _places(rows, order, sides: Mapping[str, str], limits, inches: float) -> list[_Place]:
+    """Return where labels of sides stand, none on another; limits: of an axis so many inches long."""
+    if not sides:
+        return []
+    unit = (limits[1] - limits[0]) / inches
+    places, ends = [], []  # ends: of each line of labels, where its last label ends
+    marks = _labelled(rows, order).sort_values("estimate")
+    for panel, line, side, mark in marks[["panel", "line", "side", "estimate"]].to_numpy():
+        half = 0.031 * unit * len(sides[side])
+        middle = min(max(mark, limits[0] + half), limits[1] - half)
+        free = [level for level, end in enumerate(ends) if end < middle - half]
+        level = free[0] if free else len(ends)
+        ends[level : level + 1] = [middle + half + 0.08 * unit]
+        row = order.index(line)
+        places.append(_Place(panel, side, sides[side], row, mark, level, middle))
+    return places
+
+
+def _write_side(ax, place: _Place, above: float, line: float) -> None:
+    """Write the label of a side above its mark; line: from one line of labels to the next, in rows."""
+    colour = SIDES[place.side][0]
+    foot = 0.55 - place.row + place.level * line
+    ax.vlines(place.mark, above - place.row, foot, color=colour, linewidth=0.4, zorder=1)
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    how = {"ha": "center", "va": "bottom", "fontsize": 7, "color": colour, "zorder": 4}
+    ax.text(place.middle, foot, place.text, bbox=ground, **how)
 
 
 def scale(rows: pd.DataFrame) -> tuple[float, float]:
@@ -103,9 +220,18 @@ def _in_blocks(rows: pd.DataFrame) -> list[str]:
 def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
     """Draw lines from low to high and marks, whose faces say what is known of the null."""
     colour, marker, label = SIDES.get(side, (INK, "o", ""))
-    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker != "|" else 0.7, zorder=2)
-    if marker == "|":  # which has no face, as it says nothing of the null
-        ax.scatter(rows["estimate"], y, 40, marker=marker, color=colour, linewidth=1, zorder=3, label=label)
+    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker not in "|x" else 0.7, zorder=2)
+    if marker in "|x":  # which have no face, as they say nothing of the null
+        ax.scatter(
+            rows["estimate"],
+            y,
+            40 if marker == "|" else 20,
+            marker=marker,
+            color=colour,
+            linewidth=1,
+            zorder=3,
+            label=label,
+        )
         return
     rows, how = rows.dropna(subset="estimate"), {"marker": marker, "edgecolor": colour, "zorder": 3}
     drawn = [(said, face or colour, chosen) for said, face, chosen in _faces(rows) if chosen.any()]
@@ -137,11 +263,64 @@ def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> N
         ax.text(0.5, -k, "no estimate", transform=ax.get_yaxis_transform(), **how)
 
 
+# against --------------------------------------------------------------------------------------------------------------
+
+
+def against(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    title: str,
+    notes: Sequence[tuple[float, float, str]] = (),
+    wide: float = WIDTH,
+    dark: bool = False,
+) -> Drawing:
+    """Draw estimates with their intervals against another number, both from -1 to 1, on a band at 0.
+
+    rows: x, estimate, low, high, and `text`, a label left of the mark, "" for most; in one column
+    of print up to its comma. Those above 0 are in blue and are counted. x, y: labels of the axes.
+    notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark: for dark pages.
+    """
+    found, other, band = NIGHT if dark else DAY
+    size = 7.5 if wide > COLUMN else 6
+    above = rows["low"] > 0
+    with mpl.rc_context(STYLE | (DARK if dark else {})):
+        fig = _figure(1.4 + 0.42 * wide, wide)
+        fig.suptitle(wrapped(title, 0.85 * wide, size + 1.5), x=0.01, ha="left", size=size + 1.5, weight="bold")
+        ax = fig.subplots()
+        ax.axhspan(-0.1, 0.1, color=band, linewidth=0, zorder=0)
+        ax.axhline(0, color=other, linewidth=0.6, zorder=1)
+        for part, colour, marker in ((rows[~above], other, "o"), (rows[above], found, "D")):
+            ax.vlines(part["x"], part["low"], part["high"], color=colour, linewidth=0.8, zorder=2)
+            how = {"color": colour, "marker": marker, "linewidth": 0, "zorder": 3}
+            ax.scatter(part["x"], part["estimate"], 2.4 * size, **how)
+        count = f"blue: above 0, {above.sum()} of {len(rows)}"
+        ax.text(-1.04, 0.85, count, color=found, size=size, va="center")
+        for row in rows[rows["text"] != ""].itertuples():
+            beside = {"textcoords": "offset points", "ha": "right", "va": "center"}
+            text = row.text if wide > COLUMN else row.text.split(",")[0]
+            ax.annotate(text, (row.x, row.estimate), (-0.8 * size, 0), size=size, **beside)
+        for place, height, text in notes:
+            ax.text(place, height, text, ha="right" if place > 0 else "left", va="center", size=size)
+        low, high = rows["low"].min() - 0.05, rows["high"].max() + 0.03
+        ax.set(xlim=(-1.06, 1.06), ylim=(min(low, -0.4), max(high, 0.9)), xticks=np.arange(-1, 1.1, 0.5))
+        ax.set_xlabel(x, size=size + 0.5)
+        ax.set_ylabel(y, size=size + 0.5)
+        sns.despine(ax=ax)
+        return finish(fig)
+
+
 # cells ----------------------------------------------------------------------------------------------------------------
 
 
 def cells(
-    rows: pd.DataFrame, label: str, axes_labels: tuple[str, str], *, names: Names | None = None
+    rows: pd.DataFrame,
+    label: str,
+    axes_labels: tuple[str, str],
+    *,
+    names: Names | None = None,
+    wide: float = WIDTH,
 ) -> Drawing | None:
     """Draw shares as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
 
@@ -153,20 +332,24 @@ def cells(
     rows = rows.assign(panel=rows.get("panel", ""))
     lines, columns, panels = in_order(rows["line"]), in_order(rows["column"]), list(dict.fromkeys(rows["panel"]))
     beside, below = labels(lines, names or {}, 26), labels(columns, names or {}, 26)
-    room = WIDTH - 0.75 - 0.055 * max(map(len, beside))
+    room = wide - 0.75 - 0.055 * max(map(len, beside))
     across = max(1, min(len(panels), int(room / (0.28 * len(columns)))))
-    wide = (room / across - 0.1) / len(columns)
+    cell = (room / across - 0.1) / len(columns)  # inches
     down = -(-len(panels) // across)
-    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, wide)), ((PAGE - 0.8) / down - 1.4) / len(lines))
-    size = size_of(wide)
-    upright = max(map(len, below)) * size * 0.62 > wide * 72
-    foot = 0.0085 * size * max(map(len, below)) if upright else 0.15
+    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, cell)), ((PAGE - 0.8) / down - 1.4) / len(lines))
+    size = size_of(cell)
+    letters = int(cell * 72 / size / 0.62)  # in a column
+    upright = max(len(word) for name in below for word in name.split()) > letters
+    if not upright:
+        below = [textwrap.fill(name, letters) for name in below]
+    longest = max(map(len, below))
+    foot = 0.0085 * size * longest if upright else 0.15 * (1 + max(name.count("\n") for name in below))
     heads = 0.3 * (len(panels) > 1) + 0.12 * max(title.count("\n") for title in panels)
-    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6)
+    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6, wide)
     used = axes.flat[: len(panels)]
     for ax, panel in zip(used, panels, strict=True):
         part = rows[rows["panel"] == panel].pivot(index="line", columns="column", values="value")
-        _heat_map(ax, part.reindex(index=lines, columns=columns), wide, high)
+        _heat_map(ax, part.reindex(index=lines, columns=columns), cell, high)
         ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=90 if upright else 0)
         ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
     with mpl.rc_context(STYLE):
@@ -195,7 +378,14 @@ def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
 # steps ----------------------------------------------------------------------------------------------------------------
 
 
-def steps(rows: pd.DataFrame, x: str, y: str, *, names: Names | None = None, drawn: str = "-") -> Drawing | None:
+def steps(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    names: Names | None = None,
+    drawn: str = "-",
+) -> Drawing | None:
     """Draw y over x, a panel each.
 
     rows: panel (a model's id, or a text), x, y; optional low and high (a band), text (stands in the panel),
