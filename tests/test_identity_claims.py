@@ -20,6 +20,7 @@ names, unknown ones with "?".
 
 import json
 import random
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -170,15 +171,37 @@ def test_spans_are_pieces_of_what_was_typed():
         assert all(a.end <= b.start for a, b in pairwise(found)), text
 
 
-def test_a_very_long_reply():
-    """Quadratic time would show here as hours."""
-    hostile = (
-        'I am |a |GPT-4 |I am GPT-4, |openai/|gpt-|4-4-|"|\'|\n|> |a\u0301|我是|a/|my name is |{"name": "|A-|<think>'
-    )
-    hostile = [*hostile.split("|"), "Claude Sonnet 4.5 (", "not ", "I don't know ", "](", "Name: "]
-    text = "".join(unit * (50_000 // len(hostile) // len(unit)) for unit in hostile) + "\nI'm not GPT-4, I'm Claude.\n"
+# what a model in a loop writes, or somebody who wants to keep the reader busy
+LOOPS = """
+-|no |I am really |not |(|)|[|{|"|'|“|`|```|GPT-4|GPT-4 |GPT-4, |GPT-4/|GPT-4-|GPT-4.|Claude (|I am Claude. |
+I am Claude, |I am Claude and |I am not Claude, |I'm not GPT-4, I'm Claude, |é|a\u0301|\u0301|,|, |and |我是|
+我是通义千问，|一|私は|저는 |저는 클로드입니다. |я |Я — |меня зовут |أنا |أنا كلود |אני |\u200b|a\u200d|\u202e|\u00a0|
+\t|.|... |!|? |: |; |a/|a/b-|\\|*|* |_|a_|# |> |~~|<think>|</think>|<|channel|>|a |a|A|Alpha |Alpha-|4|4-|gpt-4-|
+4.|👩‍💻|name: |{"name": "|my name is |made by |if I were |you said |I don't know |actually |I am a |
+a large language model |"I am |http://a.b/|](|Ｇ|openai/|really-really |ich bin |je ne suis pas |wrong that |
+scratch that, |I was told that |unknown, |still |my |" " |My name is my |I am made by |
+"""
+LOOPS = [*LOOPS.replace("\n", "").split("|")[:-1], "|", "\n", "\r", "\r\n", " "]
+
+
+@pytest.mark.parametrize("unit", LOOPS)
+def test_a_reply_in_a_loop_takes_no_longer_than_its_length_asks_for(unit):
+    """100 kB: some tenths of a second of the processor, where quadratic time would show as minutes."""
+    text = unit * (100_000 // len(unit.encode())) + "\nI am Claude."
+    began = time.process_time()
+    assess(text, SONNET, entity("GPT-4"))
+    assert time.process_time() - began < 4
+
+
+def test_loops_behind_each_other_are_read_with_the_names_where_they_stand():
+    text = "".join(unit * 200 for unit in LOOPS) + "\nI'm not GPT-4, I'm Claude.\n"
     found = extract(text)
     assert all(text[c.start : c.end] == c.quote for c in found) and len(found) > 250
+
+
+@pytest.mark.parametrize("loop", ["no " * 985, "I am " + "really " * 1000, "I am not, " * 20_000])
+def test_what_stands_behind_a_loop_is_read(loop):
+    assert assess(loop + "\nI am Claude Sonnet 4.5.", SONNET).stance == "truth"
 
 
 # --- single rules -----------------------------------------------------------------------------------------------------

@@ -7,15 +7,14 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-import yaml
-
 from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
-from selfeval.records import data_path
+from selfeval.identity.phrases import ENDS, PHRASES, WORDS
 from selfeval.scoring import THOUGHT
 
 AFFIRMED = ("affirm", "adopt")
@@ -23,13 +22,16 @@ CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflec
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
 KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
 MARKS = set(",(\"'[/&:-)")
-ENDS = set(".!?\n")
+SCOPES = WORDS["scopes"] | {";", ":"}
+BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
+ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
+MOST_NAMES = 4_000  # of a reply that repeats itself without end, what stands behind so many is not read
+REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
-_CJK = re.compile(r"[\u3040-\u9fff]+")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
-    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*|[a-z]+\d[\w.]*)"
     r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 
@@ -61,79 +63,18 @@ class Assessment(NamedTuple):
         return [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in self.claims]
 
 
-# --- phrases ----------------------------------------------------------------------------------------------------------
-
-
-class Phrases:
-    """The words of `data/identity/phrases.yaml`, ready to be looked for in a list of words."""
-
-    def __init__(self, content: dict) -> None:
-        self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
-        self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
-        self.heads = {kind: self._index(phrases) for kind, phrases in content["heads"].items()}
-        self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
-        self.contractions = dict(content["contractions"])
-        self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
-        self.lists = {
-            name: self._index(content[name]) for name in ("after", "openers", "nothing", "withholds", "on_identity")
-        }
-        self.plain = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
-        cjk = {piece for word in self.plain for piece in _CJK.findall(word)}
-        self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
-
-    def _index(self, phrases: Sequence[str]) -> dict[str, list[list]]:
-        """Return phrases by their first word: words as sets of those that fit, gaps as numbers of words."""
-        index: dict[str, list[list]] = {}
-        gaps = {"...": 3, "…": 2}
-        for phrase in map(str.split, phrases):
-            parts = [gaps.get(w) or (self.classes[w[1:-1]] if w.startswith("<") else frozenset([w])) for w in phrase]
-            for first in parts[0]:
-                index.setdefault(first, []).append(parts[1:])
-        return index
-
-    def is_adverb(self, word: str) -> bool:
-        """Tell whether a word may stand between those of a phrase."""
-        return word in self.words["adverbs"] or (word.endswith("ly") and word.isascii())
-
-    def match(self, words: Sequence[str], at: int, index: Mapping[str, list[list]]) -> int | None:
-        """Return where the longest phrase ends that begins at a word, or None."""
-        ends = (self._end(words, at + 1, parts) for parts in index.get(words[at], ()))
-        return max((end for end in ends if end), default=None)
-
-    def _end(self, words: Sequence[str], at: int, parts: Sequence) -> int | None:
-        if not parts:
-            return at
-        if isinstance(parts[0], int):
-            marks = (i for i in range(at, len(words)) if words[i] in ENDS | {",", ";", ":"})
-            skips = range(at, min(at + parts[0], next(marks, len(words))) + 1)
-            return next(filter(None, (self._end(words, i, parts[1:]) for i in skips)), None)
-        if at == len(words):
-            return at if parts[0] == {"$"} else None
-        end = self._end(words, at + 1, parts[1:]) if words[at] in parts[0] else None
-        return end or (self._end(words, at + 1, parts) if self.is_adverb(words[at]) else None)
-
-    def has(self, words: Sequence[str], index: Mapping[str, list[list]]) -> bool:
-        """Tell whether words hold one of the phrases."""
-        return any(word in index and self.match(words, at, index) for at, word in enumerate(words))
-
-
-def _bounded(short: str) -> str:
-    before = r"(?<=\w)" if short[0] == "'" or short == "n't" else r"\b"
-    return before + re.escape(short) + (r"(?=\w)" if short.endswith("'") else r"\b")
-
-
-# "no" and "on" are words: all stays text
-PHRASES = Phrases(yaml.load(data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader))
-WORDS, LISTS = PHRASES.words, PHRASES.lists
-
-
 # --- a reply as sentences of words ------------------------------------------------------------------------------------
 
 
 def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
-    quotes = [span for span in _quotations(plain) if not _only_names(plain.text, span, found)]
-    quoted = [m for m in found if any(start <= m.start < end for start, end in quotes)]
+    starts = [m.start for m in found]
+    quotes, quoted = [], []
+    for start, end in _quotations(plain):
+        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
+        if not _only_names(plain.text[start:end], start, inside):
+            quotes.append((start, end))
+            quoted += inside
     places: list[tuple[int, int, str, Mention | None]] = [(start, end, QUOTED, None) for start, end in quotes]
     taken = {m.start for m in quoted}
     places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
@@ -144,10 +85,12 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     words: list[str] = []
     last = 0
     for start, end, kind, _ in [*sorted(places, key=lambda place: place[:2]), (len(rest), 0, "", None)]:
-        words += [*_words(plain.low[last:start]), *filter(None, [kind])]
+        words += [*_WORD.findall(PHRASES.words_of(plain.low[last:start])), *filter(None, [kind])]
         last = end
     sentences: list[list[str]] = [[]]
     for word, following in zip_longest(words, words[1:], fillvalue=""):
+        if word == following == "\n":
+            continue
         sentences[-1].append(word)
         if word in ENDS and following not in ("'", '"', ")", *ENDS - {"\n"}):
             sentences.append([])
@@ -155,17 +98,11 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     return [s for s in sentences if s], names, quoted
 
 
-def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> bool:
-    """Tell whether marks stand around a name alone: 'called "Echo"'."""
-    inside = [m for m in found if span[0] <= m.start < span[1]]
-    fills = any(m.start < span[0] + 3 and m.end > span[1] - 4 for m in inside)
-    return fills or (not inside and len(re.findall(r"\w+", text[span[0] : span[1]])) < 3)
-
-
-def _words(low: str) -> list[str]:
-    low = PHRASES.contracted.sub(lambda m: PHRASES.contractions[m[0]], low)
-    low = _CJK.sub(lambda m: " " + PHRASES.cjk.sub(r" \g<0> ", m[0]) + " ", low)
-    return _WORD.findall(low)
+def _only_names(text: str, at: int, inside: Sequence[Mention]) -> bool:
+    """Tell whether marks stand around a name alone: 'called "Echo"'. text: what stands at a place, marks included."""
+    if not inside:
+        return len(re.findall(r"\w+", text)) < 3
+    return any(m.start < at + 3 and m.end > at + len(text) - 4 for m in inside)
 
 
 def _capitalised(text: str) -> Iterator[Mention]:
@@ -190,7 +127,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
     for line in plain.text.split("\n"):
         if line.startswith(">"):
             spans.append((at, at + len(line)))
-        elif not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
+        elif '"' in line and not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
             spans += [(at + m.start(), at + m.end()) for m in re.finditer(r'"[^"]*(?:"|$)', line)]
         at += len(line) + 1
     outer: list[tuple[int, int]] = []
@@ -206,29 +143,48 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 class _Sentence:
     """One sentence while it is read. names: those at the places of `KNOWN` and `NEW`."""
 
-    def __init__(self, words: list[str], names: Iterator[Mention], fiction: bool) -> None:
+    def __init__(self, words: list[str], names: Iterator[Mention]) -> None:
         self.words = words
+        self.topics = PHRASES.topics.said_in(words)
+        self.fiction = False
         self.names = {i: next(names) for i, word in enumerate(words) if word in (KNOWN, NEW)}
-        self.fiction = fiction
         self.found: dict[int, str] = {}
 
     def heads(self) -> Iterator[tuple[int, int, str]]:
         """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
         ends: dict[int, tuple[int, str]] = {}
-        for number in range(len(self.words)):
-            before = next((i for i in range(number, 0, -1) if self.words[i - 1] not in WORDS["qualifiers"]), 0)
-            opens = not before or self.words[before - 1] in CLAUSE_STARTS
-            for kind, index in PHRASES.heads.items():
-                end = PHRASES.match(self.words, number, index)
-                if not end or (kind in ("it", "as", "name:", "made:") and not opens):
-                    continue
-                start = number
-                while start and PHRASES.is_adverb(self.words[start - 1]):
-                    start -= 1
-                while end < len(self.words) and PHRASES.is_adverb(self.words[end]):
-                    end += 1
-                ends[start] = max(ends.get(start, (0, "")), (end, kind.rstrip(":")))
+        begin, after = self._beside_adverbs()
+        for number, opens in enumerate(self._openings()):
+            for end, kind, _ in PHRASES.heads.at(self.words, number):
+                if opens or kind not in ("it", "as", "name:", "made:"):
+                    start = begin[number]
+                    ends[start] = max(ends.get(start, (0, "")), (after[end], kind.rstrip(":")))
         yield from ((start, end, kind) for start, (end, kind) in sorted(ends.items()))
+
+    def _beside_adverbs(self) -> tuple[list[int], list[int]]:
+        """Return per word where the adverbs begin that end before it, and where those end that begin at it."""
+        count = len(self.words)
+        begin, after = list(range(count + 1)), list(range(count + 1))
+        is_adverb = [*map(PHRASES.is_adverb, self.words)]
+        for number in range(count):
+            if is_adverb[number]:
+                begin[number + 1] = begin[number]
+        for number in range(count - 1, -1, -1):
+            if is_adverb[number]:
+                after[number] = after[number + 1]
+        return begin, after
+
+    def _openings(self) -> Iterator[bool]:
+        """Yield for every word whether a clause opens there; `qualifiers` may stand before."""
+        opens = True
+        for word in self.words:
+            yield opens
+            if word not in WORDS["qualifiers"]:
+                opens = word in CLAUSE_STARTS
+
+    def says_no_more(self) -> bool:
+        """Tell whether nothing stands here that could be an answer: "No.", "1."."""
+        return all(word in WORDS["fillers"] or word in ENDS | MARKS or word.isdigit() for word in self.words)
 
     def read(self) -> None:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
@@ -248,51 +204,73 @@ class _Sentence:
         """Find what no head leads to: "X made me", a question, a mention."""
         for number in self.names:
             if number not in self.found and self.words[number] == KNOWN:
-                behind = self._behind(number)
-                if behind and not self.names[number].attached:
-                    self.found[number] = self.polarity(number, number, behind)
+                end = self._end_behind(number)
+                if end and not self.names[number].attached:
+                    self.found[number] = self.polarity(number, number, (number + 1, end))
                 else:
                     self.found[number] = "question" if self.words[-1] == "?" else "mention"
 
-    def _behind(self, number: int) -> list[str]:
-        """Return the words of "made me" and its kin behind a name."""
+    def _end_behind(self, number: int) -> int | None:
+        """Return where the words of "made me" and its kin end behind a name."""
         at = number + 1
         while at < len(self.words) and (self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])):
             at += 1
-        end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
-        return self.words[number + 1 : end] if end else []
+        return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
 
     def state(self, head: int, reached: Sequence[int]) -> None:
         """Note what the statement of a head says of the names that it leads to."""
         last, polarity = head, None
         for place in reached:
-            polarity = _flipped(polarity, self.words[last:place]) if polarity else self.polarity(head, place)
+            if polarity:
+                polarity = _flipped(polarity, self.words[last:place])
+            else:
+                polarity = self.polarity(head, place, (head, min(place, head + REACH)))
             self.found.setdefault(place, polarity)
             last = place
 
-    def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
-        """Return what a statement from the word `head` says of the name at `name`."""
+    def polarity(self, head: int, name: int, said: tuple[int, int]) -> str:
+        """Return what a statement from the word `head` says of the name at `name`.
+
+        said: where the words that tie the name to the speaker begin and end.
+        """
         if self.fiction:
             return "fiction"
-        before = self.words[:head]
-        scope = next((i + 1 for i in range(head - 1, -1, -1) if before[i] in WORDS["scopes"] | {";", ":"}), 0)
-        breaks = (i + 1 for i in range(head - 1, scope - 1, -1) if before[i] in WORDS["breaks"] | {",", "(", ")", "-"})
-        clause = next(breaks, scope)
-        parts = {
-            "whole": before[-40:],
-            "before": before[max(scope, head - 40) :],
-            "clause": before[max(clause, head - 40) :],
-            "said": [*self.words[head:name], *said],
-            "after": [w for w in self.words[name + 1 : name + 25] if w != ","],
-        }
-        for polarity, where, index in PHRASES.cues:
-            words = parts[where]
-            if words and (PHRASES.has(words, index) if where != "after" else PHRASES.match(words, 0, index)):
-                if polarity == "affirm":
-                    break
-                return polarity
-        asks_anew = {*self.words[name + 1 :]} & (MARKS | {";", "and", "so"})
-        return "question" if self.words[-1] == "?" and not asks_anew else "affirm"
+        scope, clause = self._clause(head)
+        windows = {"whole": (head - REACH, head), "before": (scope, head), "clause": (clause, head), "said": said}
+        ranks = [rank for _, rank, _ in PHRASES.after.at(self._behind(name), 0)]
+        for start in (*range(max(0, head - REACH), head), *range(*said)):
+            for end, rank, is_last in self.cues.get(start, ()):
+                first, last = windows[PHRASES.cues[rank][1]]
+                if start >= first and (end == last if is_last else end <= last):
+                    ranks.append(rank)
+        polarity = PHRASES.cues[min(ranks)][0] if ranks else "affirm"
+        if polarity == "affirm" and self.words[-1] == "?" and self.last_mark <= name:
+            return "question"
+        return polarity
+
+    def _clause(self, head: int) -> tuple[int, int]:
+        """Return where the words before a head begin that belong to it, and where its own clause does."""
+        first = max(0, head - REACH)
+        scope = clause = first
+        for number in range(first, head):
+            if self.words[number] in SCOPES:
+                scope = clause = number + 1
+            elif self.words[number] in BREAKS:
+                clause = number + 1
+        return scope, clause
+
+    def _behind(self, name: int) -> list[str]:
+        return [word for word in self.words[name + 1 : name + 25] if word != ","] or [""]
+
+    @cached_property
+    def cues(self) -> dict[int, list[tuple[int, int, bool]]]:
+        """Return per word the cues that begin there: end, rank, and whether nothing may stand behind them."""
+        return {start: [*PHRASES.before.at(self.words, start)] for start in range(len(self.words))}
+
+    @cached_property
+    def last_mark(self) -> int:
+        """Return the place of the last word behind which something else is asked."""
+        return max((i for i, word in enumerate(self.words) if word in ASKS_ANEW), default=-1)
 
 
 class _Walk:
@@ -308,7 +286,10 @@ class _Walk:
 
     def __iter__(self) -> Iterator[int]:
         """Yield the places of the names, until a word ends the way."""
+        since = self.at
         for number in range(self.at, len(self.words)):
+            if number == since + REACH:
+                return
             word = self.words[number]
             if word == KNOWN:
                 if not self._leads_to(number):
@@ -319,6 +300,7 @@ class _Walk:
                     return
                 continue
             yield number
+            since = number
             self.first, self.before = False, "name"
 
     def _passes(self, number: int, word: str) -> bool:
@@ -409,7 +391,7 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     """Tell whether a name at a place is all of an answer: its end follows, a new sentence, or what describes it."""
-    rest = [w for w in one.words[place + 1 :] if w not in ('"', "'", ")", "]", "}", "*")]
+    rest = [w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")]
     if not rest or rest[0] == "\n":
         return True
     if rest[0] in ".?;!":
@@ -422,51 +404,85 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
 
 
+class _Reply:
+    """A reply while it is read. names: those that the lexicon lacks, and whose they are."""
+
+    def __init__(self, text: str, names: Names) -> None:
+        self.text = text
+        self.plain = fold(text)
+        named = mentions(self.plain, names, MOST_NAMES)
+        if len(named) == MOST_NAMES:
+            end = named[-1].end + len(named[-1].attached)
+            self.plain = Plain(*(part[:end] for part in self.plain))
+        sentences, found, self.quoted = _sentences(self.plain, named)
+        order, fiction = iter(found), False
+        self.sentences: list[_Sentence] = []
+        for words in sentences:
+            sentence = _Sentence(words, order)
+            fiction = fiction or "openers" in sentence.topics
+            sentence.fiction = fiction
+            self.sentences.append(sentence)
+
+    def claims(self) -> list[Claim]:
+        """Return every claim in the order of the text."""
+        self._read()
+        found = [(mention, "quoted") for mention in self.quoted]
+        for sentence in self.sentences:
+            found += [(sentence.names[place], polarity) for place, polarity in sentence.found.items()]
+        claims = [
+            self._claim(mention, polarity)
+            for mention, polarity in sorted(found, key=lambda pair: pair[0].start)
+            if mention.entity or polarity != "mention"
+        ]
+        return claims
+
+    def _read(self) -> None:
+        low = self.plain.low
+        short = len(low) < 200 and low.count("\n") < 3
+        opening = True  # an answer may stand here
+        for sentence, following in zip_longest(self.sentences, self.sentences[1:]):
+            if sentence.names:
+                sentence.read()
+                if opening:
+                    _answer(sentence, following, len(self.sentences) == 1)
+                sentence.finish()
+            opening = (opening and sentence.says_no_more()) or (short and sentence.words[-1] == "\n")
+
+    def _claim(self, mention: Mention, polarity: str) -> Claim:
+        start, end = self.plain.at[mention.start], self.plain.at[mention.end - 1] + 1
+        quote, who = self.text[start:end], mention.entity
+        return Claim(quote, start, end, who, who.name if who else quote, polarity)
+
+    def abstains(self, claims: Sequence[Claim]) -> bool:
+        """Tell whether the reply says that it does not know or will not say who is speaking, and affirms no name."""
+        if any(c.polarity in AFFIRMED for c in claims):
+            return False
+        if self.sentences and all(_says_nothing(sentence.words) for sentence in self.sentences):
+            return True
+        guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
+        for sentence in self.sentences:
+            if "withholds" in sentence.topics and (guessed or "on_identity" in sentence.topics):
+                return True
+        return False
+
+
 def extract(text: str, names: Names = ()) -> list[Claim]:
     """Return every claim in the order of the text. names: those that the lexicon lacks, and whose they are."""
-    plain = fold(text)
-    sentences, found, quoted = _sentences(plain, mentions(plain, names))
-    order, fiction, read = iter(found), False, []
-    for words in sentences:
-        fiction = fiction or PHRASES.has(words, LISTS["openers"])
-        read.append(_Sentence(words, order, fiction))
-    short, opening = len(plain.low) < 200 and plain.low.count("\n") < 3, True
-    for one, following in zip_longest(read, read[1:]):
-        one.read()
-        if opening:
-            _answer(one, following, len(read) == 1)
-        one.finish()
-        bare = all(w in WORDS["fillers"] | ENDS | MARKS or w.isdigit() for w in one.words)  # "No.", "1."
-        opening = (opening and bare) or (short and one.words[-1] == "\n")
-    found = [(m, "quoted") for m in quoted]
-    found += [(one.names[place], polarity) for one in read for place, polarity in one.found.items()]
-    claims = []
-    for one, polarity in sorted(found, key=lambda pair: pair[0].start):
-        start, end = plain.at[one.start], plain.at[one.end - 1] + 1
-        quote = text[start:end]
-        if one.entity or polarity != "mention":
-            claims.append(Claim(quote, start, end, one.entity, one.entity.name if one.entity else quote, polarity))
-    return claims
+    return _Reply(text, names).claims()
 
 
 def abstains(text: str, claims: Sequence[Claim]) -> bool:
     """Tell whether a reply says that it does not know, or will not say, who is speaking, and affirms no name."""
-    if any(c.polarity in AFFIRMED for c in claims):
-        return False
-    sentences, _, _ = _sentences(fold(text), [])
-    if sentences and all(map(_says_nothing, sentences)):
-        return True
-    guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
-    return any(
-        PHRASES.has(s, LISTS["withholds"]) and (guessed or PHRASES.has(s, LISTS["on_identity"])) for s in sentences
-    )
+    return _Reply(text, ()).abstains(claims)
 
 
 def _says_nothing(words: Sequence[str]) -> bool:
     """Tell whether all of a sentence is "unknown", as a value or as an answer."""
-    rest, at, index = [], 0, LISTS["nothing"]
+    if len(words) > 100:
+        return False
+    rest, at = [], 0
     while at < len(words):
-        end = PHRASES.match(words, at, index)
+        end = PHRASES.nothing.longest(words, at)
         rest += [] if end else [words[at]]
         at = end or at + 1
     fields = (
@@ -489,8 +505,9 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
     foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
     a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
-    claims = tuple(extract(text, (*((one.name, one) for one in (truth, foil) if one), *names)))
-    abstained = abstains(text, claims)
+    reply = _Reply(text, (*((one.name, one) for one in (truth, foil) if one), *names))
+    claims = tuple(reply.claims())
+    abstained = reply.abstains(claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
 
@@ -521,16 +538,19 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     names; None where truth and foil are of one maker, or of none that is known.
     """
     denied = [c for c in found.claims if c.polarity == "deny" and _is_maker(c)]
-    kept = _last_words(found.claims)
-    claims = [c for c in _last_words([c for c in found.claims if c not in denied]) if c in kept or not _is_maker(c)]
+    others = [c for c in found.claims if c.polarity != "deny" or not _is_maker(c)]
+    kept = {*_last_words(found.claims)}
+    claims = [c for c in _last_words(others) if c in kept or not _is_maker(c)]
     said = [c for c in claims if c.polarity in AFFIRMED]
     makers = [c for c in said if _is_maker(c)]
     two = len({c.entity.developer for c in makers}) > 1
     names = [c for c in said if c.entity and not _is_maker(c)] or makers[: int(two)]
-    beside = [c for c in said if c not in names and (c.entity or (names and c.start > names[0].start))]
+    given = {*names}
+    beside = [c for c in said if c not in given and (c.entity or (names and c.start > names[0].start))]
     by_name = found.stance
     if names:
-        by_name = stance_of([c for c in claims if c not in beside], found.abstains, truth, foil)
+        apart = {*beside}
+        by_name = stance_of([c for c in claims if c not in apart], found.abstains, truth, foil)
     sides = [Entity(who.developer) for who in (truth, foil) if who]
     if Entity() in sides or (foil and compare(*sides) == "equal"):
         return by_name, None
@@ -545,16 +565,24 @@ def _is_maker(claim: Claim) -> bool:
 
 def _last_words(claims: Sequence[Claim]) -> list[Claim]:
     """Leave out what a later claim takes back: "At first glance I am X. On reflection I am not X." ends as a denial."""
+    kept: list[Claim] = []
+    later: dict[tuple, Claim] = {}  # by what it says: a reply may say the same a thousand times
+    for claim in reversed(claims):
+        if not any(_takes_back(other, claim) for other in later.values()):
+            kept.append(claim)
+        later[claim.entity, claim.polarity] = claim
+    return kept[::-1]
 
-    def unsaid(one: Claim, later: Claim) -> bool:
-        if one.entity is None or later.entity is None:
-            return False
-        if one.polarity in AFFIRMED and later.polarity == "deny":
-            broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
-            return (found := compare(later.entity, one.entity)) == "equal" or (found == "coarser" and broad)
-        return one.polarity == "deny" and later.polarity in AFFIRMED and compare(later.entity, one.entity) == "equal"
 
-    return [c for i, c in enumerate(claims) if not any(unsaid(c, later) for later in claims[i + 1 :])]
+def _takes_back(later: Claim, claim: Claim) -> bool:
+    """Tell whether a later claim unsays one: a denial what was affirmed, an affirmation what was denied."""
+    if claim.entity is None or later.entity is None:
+        return False
+    relation = compare(later.entity, claim.entity)
+    if claim.polarity in AFFIRMED and later.polarity == "deny":
+        is_broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
+        return relation == "equal" or (relation == "coarser" and is_broad)
+    return claim.polarity == "deny" and later.polarity in AFFIRMED and relation == "equal"
 
 
 def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
