@@ -29,10 +29,11 @@ MOST_NAMES = 4_000  # of a reply that repeats itself without end, what stands be
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
+_OTHER_SCRIPT = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")  # a particle follows a name without a space
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
     r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*|[a-z]+\d[\w.]*)"
-    r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
+    r"(?: (?:(?!I\b)[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 
 
@@ -114,6 +115,7 @@ def _capitalised(text: str) -> Iterator[Mention]:
         while name and name.split(" ")[0].lower().rstrip(".,") in PHRASES.plain:
             begin += len(name.split(" ")[0]) + 1
             name = name.partition(" ")[2]
+        name = _OTHER_SCRIPT.split(name)[0]
         if name and not name[0].isdigit():
             yield Mention(begin, begin + len(name), None, name)
 
@@ -207,8 +209,15 @@ class _Sentence:
                 end = self._end_behind(number)
                 if end and not self.names[number].attached:
                     self.found[number] = self.polarity(number, number, (number + 1, end))
+                    self._follow(number)
                 else:
                     self.found[number] = "question" if self.words[-1] == "?" else "mention"
+
+    def _follow(self, number: int) -> None:
+        """Read what else is said of a name that the words behind it tie to the speaker: "X here, made by Y"."""
+        for start, end, kind in self.heads():
+            if start > number and kind == "also":
+                self.state(number, list(_Walk(self, end, kind)))
 
     def _end_behind(self, number: int) -> int | None:
         """Return where the words of "made me" and its kin end behind a name."""
@@ -217,12 +226,30 @@ class _Sentence:
             at += 1
         return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
 
+    def takes_back(self) -> int | None:
+        """Return the word from which on the sentence takes back what stands before: "Scratch that", "No, I'm not."."""
+        words = self.words[:-1] if self.words[-1] == "\n" else self.words
+        opens = True
+        for number, word in enumerate(words):
+            if opens and PHRASES.takes_back.longest(words, number):
+                return number
+            opens = word in CLAUSE_STARTS or (opens and (word in WORDS["fillers"] or PHRASES.is_adverb(word)))
+        return None
+
+    def deny_before(self, end: int) -> None:
+        """Deny the names before a word that are affirmed."""
+        for place, polarity in self.found.items():
+            if place < end and polarity in AFFIRMED:
+                self.found[place] = "deny"
+
     def state(self, head: int, reached: Sequence[int]) -> None:
         """Note what the statement of a head says of the names that it leads to."""
         last, polarity = head, None
         for place in reached:
             if polarity:
                 polarity = _flipped(polarity, self.words[last:place])
+                if polarity in AFFIRMED and self.is_denied_behind(place):
+                    polarity = "deny"
             else:
                 polarity = self.polarity(head, place, (head, min(place, head + REACH)))
             self.found.setdefault(place, polarity)
@@ -237,7 +264,8 @@ class _Sentence:
             return "fiction"
         scope, clause = self._clause(head)
         windows = {"whole": (head - REACH, head), "before": (scope, head), "clause": (clause, head), "said": said}
-        ranks = [rank for _, rank, _ in PHRASES.after.at(self._behind(name), 0)]
+        last_said = max(name, said[1] - 1) if said[0] > name else name
+        ranks = [rank for _, rank, _ in PHRASES.after.at(self._behind(last_said), 0)]
         for start in (*range(max(0, head - REACH), head), *range(*said)):
             for end, rank, is_last in self.cues.get(start, ()):
                 first, last = windows[PHRASES.cues[rank][1]]
@@ -247,6 +275,14 @@ class _Sentence:
         if polarity == "affirm" and self.words[-1] == "?" and self.last_mark <= name:
             return "question"
         return polarity
+
+    def is_denied_behind(self, name: int) -> bool:
+        """Tell whether the words behind a name deny it, as in Korean."""
+        return any(PHRASES.cues[rank][0] == "deny" for _, rank, _ in PHRASES.after.at(self._behind(name), 0))
+
+    def is_judged(self, name: int) -> bool:
+        """Tell whether the words behind a name say something of the statement that it stands in: "is false"."""
+        return any(PHRASES.after.at(self._behind(name), 0))
 
     def _clause(self, head: int) -> tuple[int, int]:
         """Return where the words before a head begin that belong to it, and where its own clause does."""
@@ -345,8 +381,10 @@ class _Walk:
     def _leads_to(self, number: int) -> bool:
         """Tell whether a walk that arrives at a known name may take it."""
         after = self.words[number + 1 : number + 4]
+        if self.at and self.words[self.at - 1] == "|" and after not in (["|"], ["|", "\n"]):
+            return False  # a table that compares models
         if after and after[0] in WORDS["verbs"]:
-            return False
+            return self.first and self.sentence.is_judged(number)
         if after[:2] == ["'", "s"]:
             nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
             return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
@@ -383,7 +421,8 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", ".", QUOTED}), 0)
     reached = list(_Walk(one, start, "bare"))
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
-    if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
+    alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
+    if not reached and words[start] == NEW and (described or alone):
         reached = [start, *_Walk(one, start + 1, "also")]
     if not one.found.keys() & {*reached} and any(_ends(one, place, following) for place in reached):
         one.state(start, reached)
@@ -440,13 +479,30 @@ class _Reply:
         low = self.plain.low
         short = len(low) < 200 and low.count("\n") < 3
         opening = True  # an answer may stand here
-        for sentence, following in zip_longest(self.sentences, self.sentences[1:]):
+        for number, (sentence, following) in enumerate(zip_longest(self.sentences, self.sentences[1:])):
             if sentence.names:
                 sentence.read()
                 if opening:
                     _answer(sentence, following, len(self.sentences) == 1)
                 sentence.finish()
+            self._take_back(number)
             opening = (opening and sentence.says_no_more()) or (short and sentence.words[-1] == "\n")
+
+    def _take_back(self, number: int) -> None:
+        """Deny what is affirmed before the words of a sentence that take it back, there or in the sentence before."""
+        sentence = self.sentences[number]
+        before = self.sentences[number - 1] if number else None
+        if before and before.words == ["\n"] and number > 1:
+            before = self.sentences[number - 2]
+        if not sentence.found and not (before and before.found):
+            return
+        at = sentence.takes_back()
+        if at is None:
+            return
+        if any(place < at for place in sentence.found):
+            sentence.deny_before(at)
+        elif before:
+            before.deny_before(len(before.words))
 
     def _claim(self, mention: Mention, polarity: str) -> Claim:
         start, end = self.plain.at[mention.start], self.plain.at[mention.end - 1] + 1
@@ -576,6 +632,8 @@ def _last_words(claims: Sequence[Claim]) -> list[Claim]:
 
 def _takes_back(later: Claim, claim: Claim) -> bool:
     """Tell whether a later claim unsays one: a denial what was affirmed, an affirmation what was denied."""
+    if claim.polarity == "adopt" and later.polarity == "affirm" and later.entity and later.entity.family:
+        return claim.entity is None or compare(later.entity, claim.entity) == "conflict"
     if claim.entity is None or later.entity is None:
         return False
     relation = compare(later.entity, claim.entity)

@@ -41,6 +41,7 @@ _HTAP = re.compile(r"(?:/[\w.-]{0,30}[a-z0-9]){1,3}")  # "openai/" before a name
 
 _MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
     **{"—": " - ", "―": " - ", "。": ". ", "，": ", ", "、": ", ", "！": "! ", "？": "? ", "：": ": ", "；": "; "},
+    **{"،": ", ", "؛": "; ", "؟": "? "},
     **{"（": " (", "）": ") ", "−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
     **dict.fromkeys("‘’‚‛′´ʼ", "'"),
     **dict.fromkeys("“”„‟″«»「」『』", '"'),

@@ -35,7 +35,7 @@ class _State:
             label, phrase = phrases[number]
             if part == len(phrase):
                 self.said.append(label)
-            elif phrase[part] == _END:
+            elif phrase[part] >= _END:
                 self.said_at_the_end.append(label)
 
 
@@ -133,12 +133,14 @@ class Phrases:
     def __init__(self, content: dict) -> None:
         self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
         self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
+        self.words["links"] |= self.classes["made"]
         self.heads = self._automaton(content["heads"])
         self.cues = [(polarity, where) for polarity, where, _ in content["cues"]]
         by_rank = {rank: phrases for rank, (_, _, phrases) in enumerate(content["cues"])}
         self.before = self._automaton({rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] != "after"})
         self.after = self._automaton({rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] == "after"})
         self.behind = self._automaton({"after": content["after"]})
+        self.takes_back = self._automaton({"takes_back": content["takes_back"]})
         self.nothing = self._automaton({"nothing": content["nothing"]})
         topics = {name: content[name] for name in ("openers", "withholds", "on_identity")}
         self.topics = self._automaton(topics, anywhere=True)
