@@ -24,6 +24,7 @@ KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a c
 MARKS = set(",(\"'[/&:-)")
 SCOPES = WORDS["scopes"] | {";", ":"}
 BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
+FIELDS = PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
 ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
 MOST_NAMES = 4_000  # of a reply that repeats itself without end, what stands behind so many is not read
 REACH = 40  # words before a head, or between a head and its name, that say something of it
@@ -411,8 +412,11 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
     """Return the polarity of the next name of a statement: "not X but Y", "X, not Y"."""
     words = set(between)
     if polarity == "deny":
-        return "affirm" if words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"} else "deny"
-    return "deny" if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"] else polarity
+        turns = words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"}
+        return "affirm" if turns else "deny"
+    if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"]:
+        return "deny"
+    return polarity
 
 
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
@@ -541,10 +545,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
         end = PHRASES.nothing.longest(words, at)
         rest += [] if end else [words[at]]
         at = end or at + 1
-    fields = (
-        PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
-    )
-    return len(rest) < len(words) and not {*rest} - fields
+    return len(rest) < len(words) and not {*rest} - FIELDS
 
 
 # --- stances ----------------------------------------------------------------------------------------------------------
@@ -570,19 +571,38 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
 def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None) -> str:
     """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
     claims = _last_words(claims)
-    said = [c.entity for c in claims if c.polarity in AFFIRMED]
-    wrong = [e for e in said if e is None or compare(e, truth) == "conflict" or _is_foil(e, truth, foil)]
-    right = [e for e in said if e not in wrong]
-    denies = any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims)
-    exact = any(is_whole(e, truth) for e in right)
+    affirmed = [*dict.fromkeys(c.entity for c in claims if c.polarity in AFFIRMED)]
+    right = [who for who in affirmed if _fits(who, truth, foil)]
+    wrong = [who for who in affirmed if not _fits(who, truth, foil)]
+    names_truth = any(is_whole(who, truth) for who in right)
+    denies_truth = any(c.polarity == "deny" and _denies(c.entity, truth) for c in claims)
+    if wrong and (names_truth or not all(_belongs(who, wrong) for who in right)):
+        return "conflict"
     if wrong:
-        apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
-        return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
-    if denies:
-        return "conflict" if exact else "denied"
+        return "foil" if foil and _state(wrong, foil) else "other"
+    if denies_truth:
+        return "conflict" if names_truth else "denied"
     if right:
-        return "truth" if exact else "coarse"
-    return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
+        return "truth" if names_truth else "coarse"
+    guesses = any(c.polarity == "hedge" for c in claims)
+    return "abstain" if abstained or guesses else "none"
+
+
+def _fits(claimed: Entity | None, truth: Entity, foil: Entity | None) -> bool:
+    """Tell whether a claim fits the truth; one that states the foil does not: GPT-4.1 for GPT-4.1 mini."""
+    if claimed is None or compare(claimed, truth) == "conflict":
+        return False
+    names_foil = foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)
+    return not names_foil
+
+
+def _denies(denied: Entity | None, truth: Entity) -> bool:
+    return denied is not None and compare(denied, truth) in ("equal", "coarser")
+
+
+def _belongs(claimed: Entity, wrong: Sequence[Entity | None]) -> bool:
+    """Tell whether a coarse name belongs to a wrong finer one: "I'm Claude, Claude Opus 4"."""
+    return any(who and compare(claimed, who) == "coarser" for who in wrong)
 
 
 def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[str, str | None]:
@@ -650,8 +670,3 @@ def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
     """
     relations = {e and compare(e, foil) for e in wrong}
     return bool(relations & {"equal", "finer"}) or relations == {"coarser"}
-
-
-def _is_foil(claimed: Entity, truth: Entity, foil: Entity | None) -> bool:
-    """Tell whether a claim states a foil that differs from the truth: GPT-4.1 for GPT-4.1 mini is no coarse truth."""
-    return foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)
