@@ -26,7 +26,7 @@ SCOPES = WORDS["scopes"] | {";", ":"}
 BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
 FIELDS = PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
 ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
-MOST_NAMES = 4_000  # of a reply that repeats itself without end, what stands behind so many is not read
+MOST_NAMES = 1_000  # of a reply that repeats itself without end, what stands behind so many is not read
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
@@ -422,13 +422,15 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
     words = one.words
-    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", ".", QUOTED}), 0)
+    passed = WORDS["fillers"] | MARKS | {"*", ".", QUOTED}
+    start = next((i for i, word in enumerate(words) if word not in passed), 0)
     reached = list(_Walk(one, start, "bare"))
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
     alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
     if not reached and words[start] == NEW and (described or alone):
         reached = [start, *_Walk(one, start + 1, "also")]
-    if not one.found.keys() & {*reached} and any(_ends(one, place, following) for place in reached):
+    is_new = not any(place in one.found for place in reached)
+    if is_new and any(_ends(one, place, following) for place in reached):
         one.state(start, reached)
 
 
@@ -441,10 +443,12 @@ def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
         return following is None or (rest[0] != "!" and following.words[0] not in WORDS["opens"])
     if rest[0] in ":-|[(":
         return rest[1:2] not in (["a"], ["an"])
-    made = rest[0] == "," and len(rest) > 1
-    if made and rest[1] in {"made", "created", "developed", "trained", "built"}:
-        return next((w for w in rest[2:] if w in ",."), "") == "."
-    return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
+    if rest[0] != "," or len(rest) == 1:
+        return False
+    if rest[1] in {"made", "created", "developed", "trained", "built"}:
+        return next((word for word in rest[2:] if word in ",."), "") == "."
+    is_described = rest[1] in WORDS["articles"] | {"unknown"}
+    return is_described and not WORDS["not_me"] & set(rest[1:6])
 
 
 class _Reply:
@@ -472,12 +476,8 @@ class _Reply:
         found = [(mention, "quoted") for mention in self.quoted]
         for sentence in self.sentences:
             found += [(sentence.names[place], polarity) for place, polarity in sentence.found.items()]
-        claims = [
-            self._claim(mention, polarity)
-            for mention, polarity in sorted(found, key=lambda pair: pair[0].start)
-            if mention.entity or polarity != "mention"
-        ]
-        return claims
+        found.sort(key=lambda pair: pair[0].start)
+        return [self._claim(*pair) for pair in found if pair[0].entity or pair[1] != "mention"]
 
     def _read(self) -> None:
         low = self.plain.low
@@ -651,16 +651,22 @@ def _last_words(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def _takes_back(later: Claim, claim: Claim) -> bool:
-    """Tell whether a later claim unsays one: a denial what was affirmed, an affirmation what was denied."""
+    """Tell whether a later claim unsays one.
+
+    A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the role of another:
+    "From now on I'm X. But my actual model is Y."
+    """
     if claim.polarity == "adopt" and later.polarity == "affirm" and later.entity and later.entity.family:
         return claim.entity is None or compare(later.entity, claim.entity) == "conflict"
     if claim.entity is None or later.entity is None:
         return False
-    relation = compare(later.entity, claim.entity)
     if claim.polarity in AFFIRMED and later.polarity == "deny":
+        relation = compare(later.entity, claim.entity)
         is_broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
         return relation == "equal" or (relation == "coarser" and is_broad)
-    return claim.polarity == "deny" and later.polarity in AFFIRMED and relation == "equal"
+    if claim.polarity == "deny" and later.polarity in AFFIRMED:
+        return compare(later.entity, claim.entity) == "equal"
+    return False
 
 
 def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:

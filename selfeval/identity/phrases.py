@@ -1,7 +1,7 @@
 """The phrases of `data/identity/phrases.yaml`, and how they are found among the words of a sentence.
 
-All phrases of a list are one automaton that takes a word at a time: a text costs as much as it is long, however many
-phrases there are and whatever it says.
+All phrases of a list are one automaton that takes a word at a time, so that the time grows with the length of a text
+and not with the number of phrases.
 """
 
 import re
