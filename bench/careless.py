@@ -133,8 +133,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     (
         "identity/claims.py",
-        'return "affirm" if words & WORDS["turns_to_affirm"] and not words',
-        'return "affirm" if words & WORDS["turns_to_affirm"] or not words',
+        'turns = words & WORDS["turns_to_affirm"] and not words',
+        'turns = words & WORDS["turns_to_affirm"] or not words',
     ),
     (
         "identity/published.py",

@@ -17,6 +17,7 @@ from selfeval import cli, measure_identity
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
+from selfeval.identity.claims import assess
 from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
 from selfeval.identity.suite import run_suite
@@ -119,6 +120,37 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
     assert missing["length"]["response"] == "I'm GPT-4 and my identif" and missing["empty"]["response"] is None
     assert (results["total_tests"], results["scored_tests"], results["overall_score"]) == (6, 3, 1)
     assert results["pass_rate"] == "3/3 (100.0%)"
+
+
+def read_claims_only_of_short_texts(monkeypatch):
+    """Let the reader give up on texts of more than 100 characters, as on one that nobody has seen yet."""
+
+    def give_up(text, *how):
+        if len(text) > 100:
+            raise RecursionError("too deep")
+        return assess(text, *how)
+
+    monkeypatch.setattr("selfeval.identity.replies.assess", give_up)
+
+
+def test_a_reply_that_is_too_much_for_the_reader_costs_one_row_which_is_counted_and_said(monkeypatch, capsys):
+    read_claims_only_of_short_texts(monkeypatch)
+    asked = {"model": SONNET, "truth": "Claude Sonnet 4.5", "arm": "neutral", "foil": None}
+    said = ["I'm Claude Sonnet 4.5.", "I am " + "really " * 1000, "I'm GPT-4.", "I'm Claude."]
+    replies = [asked | {"template_id": f"t{number}", "reply": text} for number, text in enumerate(said)]
+    found = measure_identity(replies, n_resamples=10).set_index("statistic")["estimate"]
+    assert found["error_rate"] == 1 / 4
+    assert "1 of 4 replies count as errors; the first is row 1" in (shown := capsys.readouterr().out)
+    assert "unreadable: RecursionError: too deep" in shown
+
+
+def test_a_published_case_that_is_too_much_for_the_reader_has_no_verdict_and_says_why(monkeypatch):
+    read_claims_only_of_short_texts(monkeypatch)
+    replies = iter(["no " * 985, *["I'm Claude Sonnet 4.5, made by Anthropic."] * 5])
+    results = EvalRunner(PUBLISHED).run(model(lambda messages: next(replies)))
+    unread = [test for test in results["test_results"] if test["passed"] is None]
+    assert len(unread) == 1 and unread[0]["details"]["note"] == "unreadable: RecursionError: too deep"
+    assert results["pass_rate"] == "5/5 (100.0%)"
 
 
 @pytest.mark.parametrize("scoring", ["keyword_match", "regex"])

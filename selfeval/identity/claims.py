@@ -7,15 +7,14 @@ is a mention. How well that does on labelled replies is in the README of `data/i
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-import yaml
-
 from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
-from selfeval.records import data_path
+from selfeval.identity.phrases import ENDS, PHRASES, WORDS
 from selfeval.scoring import THOUGHT
 
 AFFIRMED = ("affirm", "adopt")
@@ -23,14 +22,19 @@ CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflec
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
 KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
 MARKS = set(",(\"'[/&:-)")
-ENDS = set(".!?\n")
+SCOPES = WORDS["scopes"] | {";", ":"}
+BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
+FIELDS = PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
+ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
+MOST_NAMES = 1_000  # of a reply that repeats itself without end, what stands behind so many is not read
+REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
-_CJK = re.compile(r"[\u3040-\u9fff]+")
+_OTHER_SCRIPT = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")  # a particle follows a name without a space
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
-    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]*\d[\w.-]*|[a-z]+\d[\w.]*)"
-    r"(?: (?:[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
+    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?: (?:(?!I\b)[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 
 
@@ -61,79 +65,18 @@ class Assessment(NamedTuple):
         return [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in self.claims]
 
 
-# --- phrases ----------------------------------------------------------------------------------------------------------
-
-
-class Phrases:
-    """The words of `data/identity/phrases.yaml`, ready to be looked for in a list of words."""
-
-    def __init__(self, content: dict) -> None:
-        self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
-        self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
-        self.heads = {kind: self._index(phrases) for kind, phrases in content["heads"].items()}
-        self.cues = [(polarity, where, self._index(phrases)) for polarity, where, phrases in content["cues"]]
-        self.contractions = dict(content["contractions"])
-        self.contracted = re.compile("|".join(map(_bounded, sorted(self.contractions, key=len, reverse=True))))
-        self.lists = {
-            name: self._index(content[name]) for name in ("after", "openers", "nothing", "withholds", "on_identity")
-        }
-        self.plain = set(re.findall(r"[^\s,\[\]$<>.…'\"]+", str(content)))
-        cjk = {piece for word in self.plain for piece in _CJK.findall(word)}
-        self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
-
-    def _index(self, phrases: Sequence[str]) -> dict[str, list[list]]:
-        """Return phrases by their first word: words as sets of those that fit, gaps as numbers of words."""
-        index: dict[str, list[list]] = {}
-        gaps = {"...": 3, "…": 2}
-        for phrase in map(str.split, phrases):
-            parts = [gaps.get(w) or (self.classes[w[1:-1]] if w.startswith("<") else frozenset([w])) for w in phrase]
-            for first in parts[0]:
-                index.setdefault(first, []).append(parts[1:])
-        return index
-
-    def is_adverb(self, word: str) -> bool:
-        """Tell whether a word may stand between those of a phrase."""
-        return word in self.words["adverbs"] or (word.endswith("ly") and word.isascii())
-
-    def match(self, words: Sequence[str], at: int, index: Mapping[str, list[list]]) -> int | None:
-        """Return where the longest phrase ends that begins at a word, or None."""
-        ends = (self._end(words, at + 1, parts) for parts in index.get(words[at], ()))
-        return max((end for end in ends if end), default=None)
-
-    def _end(self, words: Sequence[str], at: int, parts: Sequence) -> int | None:
-        if not parts:
-            return at
-        if isinstance(parts[0], int):
-            marks = (i for i in range(at, len(words)) if words[i] in ENDS | {",", ";", ":"})
-            skips = range(at, min(at + parts[0], next(marks, len(words))) + 1)
-            return next(filter(None, (self._end(words, i, parts[1:]) for i in skips)), None)
-        if at == len(words):
-            return at if parts[0] == {"$"} else None
-        end = self._end(words, at + 1, parts[1:]) if words[at] in parts[0] else None
-        return end or (self._end(words, at + 1, parts) if self.is_adverb(words[at]) else None)
-
-    def has(self, words: Sequence[str], index: Mapping[str, list[list]]) -> bool:
-        """Tell whether words hold one of the phrases."""
-        return any(word in index and self.match(words, at, index) for at, word in enumerate(words))
-
-
-def _bounded(short: str) -> str:
-    before = r"(?<=\w)" if short[0] == "'" or short == "n't" else r"\b"
-    return before + re.escape(short) + (r"(?=\w)" if short.endswith("'") else r"\b")
-
-
-# "no" and "on" are words: all stays text
-PHRASES = Phrases(yaml.load(data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader))
-WORDS, LISTS = PHRASES.words, PHRASES.lists
-
-
 # --- a reply as sentences of words ------------------------------------------------------------------------------------
 
 
 def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
-    quotes = [span for span in _quotations(plain) if not _only_names(plain.text, span, found)]
-    quoted = [m for m in found if any(start <= m.start < end for start, end in quotes)]
+    starts = [m.start for m in found]
+    quotes, quoted = [], []
+    for start, end in _quotations(plain):
+        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
+        if not _only_names(plain.text[start:end], start, inside):
+            quotes.append((start, end))
+            quoted += inside
     places: list[tuple[int, int, str, Mention | None]] = [(start, end, QUOTED, None) for start, end in quotes]
     taken = {m.start for m in quoted}
     places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
@@ -144,10 +87,12 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     words: list[str] = []
     last = 0
     for start, end, kind, _ in [*sorted(places, key=lambda place: place[:2]), (len(rest), 0, "", None)]:
-        words += [*_words(plain.low[last:start]), *filter(None, [kind])]
+        words += [*_WORD.findall(PHRASES.words_of(plain.low[last:start])), *filter(None, [kind])]
         last = end
     sentences: list[list[str]] = [[]]
     for word, following in zip_longest(words, words[1:], fillvalue=""):
+        if word == following == "\n":
+            continue
         sentences[-1].append(word)
         if word in ENDS and following not in ("'", '"', ")", *ENDS - {"\n"}):
             sentences.append([])
@@ -155,17 +100,11 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     return [s for s in sentences if s], names, quoted
 
 
-def _only_names(text: str, span: tuple[int, int], found: Sequence[Mention]) -> bool:
-    """Tell whether marks stand around a name alone: 'called "Echo"'."""
-    inside = [m for m in found if span[0] <= m.start < span[1]]
-    fills = any(m.start < span[0] + 3 and m.end > span[1] - 4 for m in inside)
-    return fills or (not inside and len(re.findall(r"\w+", text[span[0] : span[1]])) < 3)
-
-
-def _words(low: str) -> list[str]:
-    low = PHRASES.contracted.sub(lambda m: PHRASES.contractions[m[0]], low)
-    low = _CJK.sub(lambda m: " " + PHRASES.cjk.sub(r" \g<0> ", m[0]) + " ", low)
-    return _WORD.findall(low)
+def _only_names(text: str, at: int, inside: Sequence[Mention]) -> bool:
+    """Tell whether marks stand around a name alone: 'called "Echo"'. text: what stands at a place, marks included."""
+    if not inside:
+        return len(re.findall(r"\w+", text)) < 3
+    return any(m.start < at + 3 and m.end > at + len(text) - 4 for m in inside)
 
 
 def _capitalised(text: str) -> Iterator[Mention]:
@@ -177,6 +116,7 @@ def _capitalised(text: str) -> Iterator[Mention]:
         while name and name.split(" ")[0].lower().rstrip(".,") in PHRASES.plain:
             begin += len(name.split(" ")[0]) + 1
             name = name.partition(" ")[2]
+        name = _OTHER_SCRIPT.split(name)[0]
         if name and not name[0].isdigit():
             yield Mention(begin, begin + len(name), None, name)
 
@@ -190,7 +130,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
     for line in plain.text.split("\n"):
         if line.startswith(">"):
             spans.append((at, at + len(line)))
-        elif not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
+        elif '"' in line and not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
             spans += [(at + m.start(), at + m.end()) for m in re.finditer(r'"[^"]*(?:"|$)', line)]
         at += len(line) + 1
     outer: list[tuple[int, int]] = []
@@ -206,29 +146,48 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 class _Sentence:
     """One sentence while it is read. names: those at the places of `KNOWN` and `NEW`."""
 
-    def __init__(self, words: list[str], names: Iterator[Mention], fiction: bool) -> None:
+    def __init__(self, words: list[str], names: Iterator[Mention]) -> None:
         self.words = words
+        self.topics = PHRASES.topics.said_in(words)
+        self.fiction = False
         self.names = {i: next(names) for i, word in enumerate(words) if word in (KNOWN, NEW)}
-        self.fiction = fiction
         self.found: dict[int, str] = {}
 
     def heads(self) -> Iterator[tuple[int, int, str]]:
         """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
         ends: dict[int, tuple[int, str]] = {}
-        for number in range(len(self.words)):
-            before = next((i for i in range(number, 0, -1) if self.words[i - 1] not in WORDS["qualifiers"]), 0)
-            opens = not before or self.words[before - 1] in CLAUSE_STARTS
-            for kind, index in PHRASES.heads.items():
-                end = PHRASES.match(self.words, number, index)
-                if not end or (kind in ("it", "as", "name:", "made:") and not opens):
-                    continue
-                start = number
-                while start and PHRASES.is_adverb(self.words[start - 1]):
-                    start -= 1
-                while end < len(self.words) and PHRASES.is_adverb(self.words[end]):
-                    end += 1
-                ends[start] = max(ends.get(start, (0, "")), (end, kind.rstrip(":")))
+        begin, after = self._beside_adverbs()
+        for number, opens in enumerate(self._openings()):
+            for end, kind, _ in PHRASES.heads.at(self.words, number):
+                if opens or kind not in ("it", "as", "name:", "made:"):
+                    start = begin[number]
+                    ends[start] = max(ends.get(start, (0, "")), (after[end], kind.rstrip(":")))
         yield from ((start, end, kind) for start, (end, kind) in sorted(ends.items()))
+
+    def _beside_adverbs(self) -> tuple[list[int], list[int]]:
+        """Return per word where the adverbs begin that end before it, and where those end that begin at it."""
+        count = len(self.words)
+        begin, after = list(range(count + 1)), list(range(count + 1))
+        is_adverb = [*map(PHRASES.is_adverb, self.words)]
+        for number in range(count):
+            if is_adverb[number]:
+                begin[number + 1] = begin[number]
+        for number in range(count - 1, -1, -1):
+            if is_adverb[number]:
+                after[number] = after[number + 1]
+        return begin, after
+
+    def _openings(self) -> Iterator[bool]:
+        """Yield for every word whether a clause opens there; `qualifiers` may stand before."""
+        opens = True
+        for word in self.words:
+            yield opens
+            if word not in WORDS["qualifiers"]:
+                opens = word in CLAUSE_STARTS
+
+    def says_no_more(self) -> bool:
+        """Tell whether nothing stands here that could be an answer: "No.", "1."."""
+        return all(word in WORDS["fillers"] or word in ENDS | MARKS or word.isdigit() for word in self.words)
 
     def read(self) -> None:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
@@ -248,51 +207,107 @@ class _Sentence:
         """Find what no head leads to: "X made me", a question, a mention."""
         for number in self.names:
             if number not in self.found and self.words[number] == KNOWN:
-                behind = self._behind(number)
-                if behind and not self.names[number].attached:
-                    self.found[number] = self.polarity(number, number, behind)
+                end = self._end_behind(number)
+                if end and not self.names[number].attached:
+                    self.found[number] = self.polarity(number, number, (number + 1, end))
+                    self._follow(number)
                 else:
                     self.found[number] = "question" if self.words[-1] == "?" else "mention"
 
-    def _behind(self, number: int) -> list[str]:
-        """Return the words of "made me" and its kin behind a name."""
+    def _follow(self, number: int) -> None:
+        """Read what else is said of a name that the words behind it tie to the speaker: "X here, made by Y"."""
+        for start, end, kind in self.heads():
+            if start > number and kind == "also":
+                self.state(number, list(_Walk(self, end, kind)))
+
+    def _end_behind(self, number: int) -> int | None:
+        """Return where the words of "made me" and its kin end behind a name."""
         at = number + 1
         while at < len(self.words) and (self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])):
             at += 1
-        end = PHRASES.match(self.words, at, LISTS["after"]) if at < len(self.words) else None
-        return self.words[number + 1 : end] if end else []
+        return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
+
+    def takes_back(self) -> int | None:
+        """Return the word from which on the sentence takes back what stands before: "Scratch that", "No, I'm not."."""
+        words = self.words[:-1] if self.words[-1] == "\n" else self.words
+        opens = True
+        for number, word in enumerate(words):
+            if opens and PHRASES.takes_back.longest(words, number):
+                return number
+            opens = word in CLAUSE_STARTS or (opens and (word in WORDS["fillers"] or PHRASES.is_adverb(word)))
+        return None
+
+    def deny_before(self, end: int) -> None:
+        """Deny the names before a word that are affirmed."""
+        for place, polarity in self.found.items():
+            if place < end and polarity in AFFIRMED:
+                self.found[place] = "deny"
 
     def state(self, head: int, reached: Sequence[int]) -> None:
         """Note what the statement of a head says of the names that it leads to."""
         last, polarity = head, None
         for place in reached:
-            polarity = _flipped(polarity, self.words[last:place]) if polarity else self.polarity(head, place)
+            if polarity:
+                polarity = _flipped(polarity, self.words[last:place])
+                if polarity in AFFIRMED and self.is_denied_behind(place):
+                    polarity = "deny"
+            else:
+                polarity = self.polarity(head, place, (head, min(place, head + REACH)))
             self.found.setdefault(place, polarity)
             last = place
 
-    def polarity(self, head: int, name: int, said: Sequence[str] = ()) -> str:
-        """Return what a statement from the word `head` says of the name at `name`."""
+    def polarity(self, head: int, name: int, said: tuple[int, int]) -> str:
+        """Return what a statement from the word `head` says of the name at `name`.
+
+        said: where the words that tie the name to the speaker begin and end.
+        """
         if self.fiction:
             return "fiction"
-        before = self.words[:head]
-        scope = next((i + 1 for i in range(head - 1, -1, -1) if before[i] in WORDS["scopes"] | {";", ":"}), 0)
-        breaks = (i + 1 for i in range(head - 1, scope - 1, -1) if before[i] in WORDS["breaks"] | {",", "(", ")", "-"})
-        clause = next(breaks, scope)
-        parts = {
-            "whole": before[-40:],
-            "before": before[max(scope, head - 40) :],
-            "clause": before[max(clause, head - 40) :],
-            "said": [*self.words[head:name], *said],
-            "after": [w for w in self.words[name + 1 : name + 25] if w != ","],
-        }
-        for polarity, where, index in PHRASES.cues:
-            words = parts[where]
-            if words and (PHRASES.has(words, index) if where != "after" else PHRASES.match(words, 0, index)):
-                if polarity == "affirm":
-                    break
-                return polarity
-        asks_anew = {*self.words[name + 1 :]} & (MARKS | {";", "and", "so"})
-        return "question" if self.words[-1] == "?" and not asks_anew else "affirm"
+        scope, clause = self._clause(head)
+        windows = {"whole": (head - REACH, head), "before": (scope, head), "clause": (clause, head), "said": said}
+        last_said = max(name, said[1] - 1) if said[0] > name else name
+        ranks = [rank for _, rank, _ in PHRASES.after.at(self._behind(last_said), 0)]
+        for start in (*range(max(0, head - REACH), head), *range(*said)):
+            for end, rank, is_last in self.cues.get(start, ()):
+                first, last = windows[PHRASES.cues[rank][1]]
+                if start >= first and (end == last if is_last else end <= last):
+                    ranks.append(rank)
+        polarity = PHRASES.cues[min(ranks)][0] if ranks else "affirm"
+        if polarity == "affirm" and self.words[-1] == "?" and self.last_mark <= name:
+            return "question"
+        return polarity
+
+    def is_denied_behind(self, name: int) -> bool:
+        """Tell whether the words behind a name deny it, as in Korean."""
+        return any(PHRASES.cues[rank][0] == "deny" for _, rank, _ in PHRASES.after.at(self._behind(name), 0))
+
+    def is_judged(self, name: int) -> bool:
+        """Tell whether the words behind a name say something of the statement that it stands in: "is false"."""
+        return any(PHRASES.after.at(self._behind(name), 0))
+
+    def _clause(self, head: int) -> tuple[int, int]:
+        """Return where the words before a head begin that belong to it, and where its own clause does."""
+        first = max(0, head - REACH)
+        scope = clause = first
+        for number in range(first, head):
+            if self.words[number] in SCOPES:
+                scope = clause = number + 1
+            elif self.words[number] in BREAKS:
+                clause = number + 1
+        return scope, clause
+
+    def _behind(self, name: int) -> list[str]:
+        return [word for word in self.words[name + 1 : name + 25] if word != ","] or [""]
+
+    @cached_property
+    def cues(self) -> dict[int, list[tuple[int, int, bool]]]:
+        """Return per word the cues that begin there: end, rank, and whether nothing may stand behind them."""
+        return {start: [*PHRASES.before.at(self.words, start)] for start in range(len(self.words))}
+
+    @cached_property
+    def last_mark(self) -> int:
+        """Return the place of the last word behind which something else is asked."""
+        return max((i for i, word in enumerate(self.words) if word in ASKS_ANEW), default=-1)
 
 
 class _Walk:
@@ -308,7 +323,10 @@ class _Walk:
 
     def __iter__(self) -> Iterator[int]:
         """Yield the places of the names, until a word ends the way."""
+        since = self.at
         for number in range(self.at, len(self.words)):
+            if number == since + REACH:
+                return
             word = self.words[number]
             if word == KNOWN:
                 if not self._leads_to(number):
@@ -319,6 +337,7 @@ class _Walk:
                     return
                 continue
             yield number
+            since = number
             self.first, self.before = False, "name"
 
     def _passes(self, number: int, word: str) -> bool:
@@ -363,8 +382,10 @@ class _Walk:
     def _leads_to(self, number: int) -> bool:
         """Tell whether a walk that arrives at a known name may take it."""
         after = self.words[number + 1 : number + 4]
+        if self.at and self.words[self.at - 1] == "|" and after not in (["|"], ["|", "\n"]):
+            return False  # a table that compares models
         if after and after[0] in WORDS["verbs"]:
-            return False
+            return self.first and self.sentence.is_judged(number)
         if after[:2] == ["'", "s"]:
             nouns = WORDS["nouns"] | WORDS["links"] | WORDS["adjectives"]
             return len(after) < 3 or after[2] in nouns | {KNOWN, ".", ","}
@@ -391,88 +412,140 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
     """Return the polarity of the next name of a statement: "not X but Y", "X, not Y"."""
     words = set(between)
     if polarity == "deny":
-        return "affirm" if words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"} else "deny"
-    return "deny" if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"] else polarity
+        turns = words & WORDS["turns_to_affirm"] and not words & {"nor", "not", "than", "of"}
+        return "affirm" if turns else "deny"
+    if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"]:
+        return "deny"
+    return polarity
 
 
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
     words = one.words
-    start = next((i for i, w in enumerate(words) if w not in WORDS["fillers"] | MARKS | {"*", ".", QUOTED}), 0)
+    passed = WORDS["fillers"] | MARKS | {"*", ".", QUOTED}
+    start = next((i for i, word in enumerate(words) if word not in passed), 0)
     reached = list(_Walk(one, start, "bare"))
     described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
-    if not reached and words[start] == NEW and (described or (whole and len(words) < 7 and QUOTED not in words)):
+    alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
+    if not reached and words[start] == NEW and (described or alone):
         reached = [start, *_Walk(one, start + 1, "also")]
-    if not one.found.keys() & {*reached} and any(_ends(one, place, following) for place in reached):
+    is_new = not any(place in one.found for place in reached)
+    if is_new and any(_ends(one, place, following) for place in reached):
         one.state(start, reached)
 
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     """Tell whether a name at a place is all of an answer: its end follows, a new sentence, or what describes it."""
-    rest = [w for w in one.words[place + 1 :] if w not in ('"', "'", ")", "]", "}", "*")]
+    rest = [w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")]
     if not rest or rest[0] == "\n":
         return True
     if rest[0] in ".?;!":
         return following is None or (rest[0] != "!" and following.words[0] not in WORDS["opens"])
     if rest[0] in ":-|[(":
         return rest[1:2] not in (["a"], ["an"])
-    made = rest[0] == "," and len(rest) > 1
-    if made and rest[1] in {"made", "created", "developed", "trained", "built"}:
-        return next((w for w in rest[2:] if w in ",."), "") == "."
-    return made and rest[1] in WORDS["articles"] | {"unknown"} and not WORDS["not_me"] & set(rest[1:6])
+    if rest[0] != "," or len(rest) == 1:
+        return False
+    if rest[1] in {"made", "created", "developed", "trained", "built"}:
+        return next((word for word in rest[2:] if word in ",."), "") == "."
+    is_described = rest[1] in WORDS["articles"] | {"unknown"}
+    return is_described and not WORDS["not_me"] & set(rest[1:6])
+
+
+class _Reply:
+    """A reply while it is read. names: those that the lexicon lacks, and whose they are."""
+
+    def __init__(self, text: str, names: Names) -> None:
+        self.text = text
+        self.plain = fold(text)
+        named = mentions(self.plain, names, MOST_NAMES)
+        if len(named) == MOST_NAMES:
+            end = named[-1].end + len(named[-1].attached)
+            self.plain = Plain(*(part[:end] for part in self.plain))
+        sentences, found, self.quoted = _sentences(self.plain, named)
+        order, fiction = iter(found), False
+        self.sentences: list[_Sentence] = []
+        for words in sentences:
+            sentence = _Sentence(words, order)
+            fiction = fiction or "openers" in sentence.topics
+            sentence.fiction = fiction
+            self.sentences.append(sentence)
+
+    def claims(self) -> list[Claim]:
+        """Return every claim in the order of the text."""
+        self._read()
+        found = [(mention, "quoted") for mention in self.quoted]
+        for sentence in self.sentences:
+            found += [(sentence.names[place], polarity) for place, polarity in sentence.found.items()]
+        found.sort(key=lambda pair: pair[0].start)
+        return [self._claim(*pair) for pair in found if pair[0].entity or pair[1] != "mention"]
+
+    def _read(self) -> None:
+        low = self.plain.low
+        short = len(low) < 200 and low.count("\n") < 3
+        opening = True  # an answer may stand here
+        for number, (sentence, following) in enumerate(zip_longest(self.sentences, self.sentences[1:])):
+            if sentence.names:
+                sentence.read()
+                if opening:
+                    _answer(sentence, following, len(self.sentences) == 1)
+                sentence.finish()
+            self._take_back(number)
+            opening = (opening and sentence.says_no_more()) or (short and sentence.words[-1] == "\n")
+
+    def _take_back(self, number: int) -> None:
+        """Deny what is affirmed before the words of a sentence that take it back, there or in the sentence before."""
+        sentence = self.sentences[number]
+        before = self.sentences[number - 1] if number else None
+        if before and before.words == ["\n"] and number > 1:
+            before = self.sentences[number - 2]
+        if not sentence.found and not (before and before.found):
+            return
+        at = sentence.takes_back()
+        if at is None:
+            return
+        if any(place < at for place in sentence.found):
+            sentence.deny_before(at)
+        elif before:
+            before.deny_before(len(before.words))
+
+    def _claim(self, mention: Mention, polarity: str) -> Claim:
+        start, end = self.plain.at[mention.start], self.plain.at[mention.end - 1] + 1
+        quote, who = self.text[start:end], mention.entity
+        return Claim(quote, start, end, who, who.name if who else quote, polarity)
+
+    def abstains(self, claims: Sequence[Claim]) -> bool:
+        """Tell whether the reply says that it does not know or will not say who is speaking, and affirms no name."""
+        if any(c.polarity in AFFIRMED for c in claims):
+            return False
+        if self.sentences and all(_says_nothing(sentence.words) for sentence in self.sentences):
+            return True
+        guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
+        for sentence in self.sentences:
+            if "withholds" in sentence.topics and (guessed or "on_identity" in sentence.topics):
+                return True
+        return False
 
 
 def extract(text: str, names: Names = ()) -> list[Claim]:
     """Return every claim in the order of the text. names: those that the lexicon lacks, and whose they are."""
-    plain = fold(text)
-    sentences, found, quoted = _sentences(plain, mentions(plain, names))
-    order, fiction, read = iter(found), False, []
-    for words in sentences:
-        fiction = fiction or PHRASES.has(words, LISTS["openers"])
-        read.append(_Sentence(words, order, fiction))
-    short, opening = len(plain.low) < 200 and plain.low.count("\n") < 3, True
-    for one, following in zip_longest(read, read[1:]):
-        one.read()
-        if opening:
-            _answer(one, following, len(read) == 1)
-        one.finish()
-        bare = all(w in WORDS["fillers"] | ENDS | MARKS or w.isdigit() for w in one.words)  # "No.", "1."
-        opening = (opening and bare) or (short and one.words[-1] == "\n")
-    found = [(m, "quoted") for m in quoted]
-    found += [(one.names[place], polarity) for one in read for place, polarity in one.found.items()]
-    claims = []
-    for one, polarity in sorted(found, key=lambda pair: pair[0].start):
-        start, end = plain.at[one.start], plain.at[one.end - 1] + 1
-        quote = text[start:end]
-        if one.entity or polarity != "mention":
-            claims.append(Claim(quote, start, end, one.entity, one.entity.name if one.entity else quote, polarity))
-    return claims
+    return _Reply(text, names).claims()
 
 
 def abstains(text: str, claims: Sequence[Claim]) -> bool:
     """Tell whether a reply says that it does not know, or will not say, who is speaking, and affirms no name."""
-    if any(c.polarity in AFFIRMED for c in claims):
-        return False
-    sentences, _, _ = _sentences(fold(text), [])
-    if sentences and all(map(_says_nothing, sentences)):
-        return True
-    guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
-    return any(
-        PHRASES.has(s, LISTS["withholds"]) and (guessed or PHRASES.has(s, LISTS["on_identity"])) for s in sentences
-    )
+    return _Reply(text, ()).abstains(claims)
 
 
 def _says_nothing(words: Sequence[str]) -> bool:
     """Tell whether all of a sentence is "unknown", as a value or as an answer."""
-    rest, at, index = [], 0, LISTS["nothing"]
+    if len(words) > 100:
+        return False
+    rest, at = [], 0
     while at < len(words):
-        end = PHRASES.match(words, at, index)
+        end = PHRASES.nothing.longest(words, at)
         rest += [] if end else [words[at]]
         at = end or at + 1
-    fields = (
-        PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
-    )
-    return len(rest) < len(words) and not {*rest} - fields
+    return len(rest) < len(words) and not {*rest} - FIELDS
 
 
 # --- stances ----------------------------------------------------------------------------------------------------------
@@ -489,27 +562,47 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
     foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
     a reply takes back ("I am X. On reflection I am not X.") it does not claim.
     """
-    claims = tuple(extract(text, (*((one.name, one) for one in (truth, foil) if one), *names)))
-    abstained = abstains(text, claims)
+    reply = _Reply(text, (*((one.name, one) for one in (truth, foil) if one), *names))
+    claims = tuple(reply.claims())
+    abstained = reply.abstains(claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
 
 def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None) -> str:
     """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
     claims = _last_words(claims)
-    said = [c.entity for c in claims if c.polarity in AFFIRMED]
-    wrong = [e for e in said if e is None or compare(e, truth) == "conflict" or _is_foil(e, truth, foil)]
-    right = [e for e in said if e not in wrong]
-    denies = any(c.polarity == "deny" and c.entity and compare(c.entity, truth) in ("equal", "coarser") for c in claims)
-    exact = any(is_whole(e, truth) for e in right)
+    affirmed = [*dict.fromkeys(c.entity for c in claims if c.polarity in AFFIRMED)]
+    right = [who for who in affirmed if _fits(who, truth, foil)]
+    wrong = [who for who in affirmed if not _fits(who, truth, foil)]
+    names_truth = any(is_whole(who, truth) for who in right)
+    denies_truth = any(c.polarity == "deny" and _denies(c.entity, truth) for c in claims)
+    if wrong and (names_truth or not all(_belongs(who, wrong) for who in right)):
+        return "conflict"
     if wrong:
-        apart = any(not any(w and compare(e, w) == "coarser" for w in wrong) for e in right)
-        return "conflict" if exact or apart else "foil" if foil and _state(wrong, foil) else "other"
-    if denies:
-        return "conflict" if exact else "denied"
+        return "foil" if foil and _state(wrong, foil) else "other"
+    if denies_truth:
+        return "conflict" if names_truth else "denied"
     if right:
-        return "truth" if exact else "coarse"
-    return "abstain" if abstained or any(c.polarity == "hedge" for c in claims) else "none"
+        return "truth" if names_truth else "coarse"
+    guesses = any(c.polarity == "hedge" for c in claims)
+    return "abstain" if abstained or guesses else "none"
+
+
+def _fits(claimed: Entity | None, truth: Entity, foil: Entity | None) -> bool:
+    """Tell whether a claim fits the truth; one that states the foil does not: GPT-4.1 for GPT-4.1 mini."""
+    if claimed is None or compare(claimed, truth) == "conflict":
+        return False
+    names_foil = foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)
+    return not names_foil
+
+
+def _denies(denied: Entity | None, truth: Entity) -> bool:
+    return denied is not None and compare(denied, truth) in ("equal", "coarser")
+
+
+def _belongs(claimed: Entity, wrong: Sequence[Entity | None]) -> bool:
+    """Tell whether a coarse name belongs to a wrong finer one: "I'm Claude, Claude Opus 4"."""
+    return any(who and compare(claimed, who) == "coarser" for who in wrong)
 
 
 def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[str, str | None]:
@@ -521,16 +614,19 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     names; None where truth and foil are of one maker, or of none that is known.
     """
     denied = [c for c in found.claims if c.polarity == "deny" and _is_maker(c)]
-    kept = _last_words(found.claims)
-    claims = [c for c in _last_words([c for c in found.claims if c not in denied]) if c in kept or not _is_maker(c)]
+    others = [c for c in found.claims if c.polarity != "deny" or not _is_maker(c)]
+    kept = {*_last_words(found.claims)}
+    claims = [c for c in _last_words(others) if c in kept or not _is_maker(c)]
     said = [c for c in claims if c.polarity in AFFIRMED]
     makers = [c for c in said if _is_maker(c)]
     two = len({c.entity.developer for c in makers}) > 1
     names = [c for c in said if c.entity and not _is_maker(c)] or makers[: int(two)]
-    beside = [c for c in said if c not in names and (c.entity or (names and c.start > names[0].start))]
+    given = {*names}
+    beside = [c for c in said if c not in given and (c.entity or (names and c.start > names[0].start))]
     by_name = found.stance
     if names:
-        by_name = stance_of([c for c in claims if c not in beside], found.abstains, truth, foil)
+        apart = {*beside}
+        by_name = stance_of([c for c in claims if c not in apart], found.abstains, truth, foil)
     sides = [Entity(who.developer) for who in (truth, foil) if who]
     if Entity() in sides or (foil and compare(*sides) == "equal"):
         return by_name, None
@@ -545,16 +641,32 @@ def _is_maker(claim: Claim) -> bool:
 
 def _last_words(claims: Sequence[Claim]) -> list[Claim]:
     """Leave out what a later claim takes back: "At first glance I am X. On reflection I am not X." ends as a denial."""
+    kept: list[Claim] = []
+    later: dict[tuple, Claim] = {}  # by what it says: a reply may say the same a thousand times
+    for claim in reversed(claims):
+        if not any(_takes_back(other, claim) for other in later.values()):
+            kept.append(claim)
+        later[claim.entity, claim.polarity] = claim
+    return kept[::-1]
 
-    def unsaid(one: Claim, later: Claim) -> bool:
-        if one.entity is None or later.entity is None:
-            return False
-        if one.polarity in AFFIRMED and later.polarity == "deny":
-            broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
-            return (found := compare(later.entity, one.entity)) == "equal" or (found == "coarser" and broad)
-        return one.polarity == "deny" and later.polarity in AFFIRMED and compare(later.entity, one.entity) == "equal"
 
-    return [c for i, c in enumerate(claims) if not any(unsaid(c, later) for later in claims[i + 1 :])]
+def _takes_back(later: Claim, claim: Claim) -> bool:
+    """Tell whether a later claim unsays one.
+
+    A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the role of another:
+    "From now on I'm X. But my actual model is Y."
+    """
+    if claim.polarity == "adopt" and later.polarity == "affirm" and later.entity and later.entity.family:
+        return claim.entity is None or compare(later.entity, claim.entity) == "conflict"
+    if claim.entity is None or later.entity is None:
+        return False
+    if claim.polarity in AFFIRMED and later.polarity == "deny":
+        relation = compare(later.entity, claim.entity)
+        is_broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
+        return relation == "equal" or (relation == "coarser" and is_broad)
+    if claim.polarity == "deny" and later.polarity in AFFIRMED:
+        return compare(later.entity, claim.entity) == "equal"
+    return False
 
 
 def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
@@ -564,8 +676,3 @@ def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
     """
     relations = {e and compare(e, foil) for e in wrong}
     return bool(relations & {"equal", "finer"}) or relations == {"coarser"}
-
-
-def _is_foil(claimed: Entity, truth: Entity, foil: Entity | None) -> bool:
-    """Tell whether a claim states a foil that differs from the truth: GPT-4.1 for GPT-4.1 mini is no coarse truth."""
-    return foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)

@@ -33,12 +33,15 @@ _ATTACHED = re.compile(
     r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed|compatible|level|derived"
     r"|inspired|generated|family|series|models?)\b"
 )
+_SUFFIX = re.compile(r"-[a-z0-9](?:[\w.]*\w)?")
+_TIERS = [re.compile(rf"[a-z][a-z0-9]*{more}{_END}") for more in ("[- ]?[a-z]+", "")]  # "Flash-Lite" before "Flash"
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scripts each letter
 _BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
-_PATH = re.compile(r"(?:[a-z0-9][\w.-]{0,30}/){1,3}$")
+_HTAP = re.compile(r"(?:/[\w.-]{0,30}[a-z0-9]){1,3}")  # "openai/" before a name, read backwards
 
 _MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
     **{"—": " - ", "―": " - ", "。": ". ", "，": ", ", "、": ", ", "！": "! ", "？": "? ", "：": ": ", "；": "; "},
+    **{"،": ", ", "؛": "; ", "؟": "? "},
     **{"（": " (", "）": ") ", "−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
     **dict.fromkeys("‘’‚‛′´ʼ", "'"),
     **dict.fromkeys("“”„‟″«»「」『』", '"'),
@@ -65,16 +68,21 @@ class Entity(NamedTuple):
     @property
     def name(self) -> str:
         """Return the name as people write it."""
-        if not self.family:
-            return self.developer or ""
-        family = _base().families.get((self.developer, self.family), {})
-        parts = {level: name or "" for level, name in self._asdict().items()}
-        parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
-        form = family.get("written", _WRITTEN) if self.version or self.tier else _WRITTEN
-        written = form.format(**parts)
-        for pattern, spelling in family.get("spelled", ()):
-            written = re.sub(pattern, spelling, written)
-        return " ".join(written.split()).replace("- ", " ").strip(" -")
+        return _written(self)
+
+
+@lru_cache(maxsize=4096)
+def _written(one: Entity) -> str:
+    if not one.family:
+        return one.developer or ""
+    family = _base().families.get((one.developer, one.family), {})
+    parts = {level: name or "" for level, name in one._asdict().items()}
+    parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
+    form = family.get("written", _WRITTEN) if one.version or one.tier else _WRITTEN
+    written = form.format(**parts)
+    for pattern, spelling in family.get("spelled", ()):
+        written = re.sub(pattern, spelling, written)
+    return " ".join(written.split()).replace("- ", " ").strip(" -")
 
 
 Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whose they are
@@ -161,7 +169,8 @@ class Lexicon:
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
         tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
-        self.families[developer, name] = options | {"tiers": tiers}
+        version = re.compile(rf"v?({options.get('version', _VERSION)}){_END}(?!\.[0-9])")
+        self.families[developer, name] = options | {"tiers": tiers, "version": version}
         words = options.get("words", ())
         for alias, levels in options.get("models", {}).items():
             self.add(alias, Entity(developer, name, *levels))
@@ -170,21 +179,28 @@ class Lexicon:
         for tier in options.get("entries", ()):
             self.add(tier, Entity(developer, name, tier=tier), word=True)
 
-    def find(self, plain: Plain) -> list[Mention]:
-        """Return the names of a text, longest first at each place; "openai/gpt-4" is one, "GPT-4/Claude" are two."""
+    def find(self, plain: Plain, most: int | None = None) -> list[Mention]:
+        """Return the names of a text, longest first at each place; "openai/gpt-4" is one, "GPT-4/Claude" are two.
+
+        most: stop behind so many.
+        """
         tokens = list(_TOKEN.finditer(plain.low))
         found: list[Mention] = []
         for number, token in enumerate(tokens):
+            if len(found) == most:
+                break
             start = token.start()
             if token[0] not in self.longest or _inside_word(plain.low, start) or (found and start < found[-1].end):
                 continue
             one = self._longest(plain, tokens[number : number + self.longest[token[0]]])
-            path = _PATH.search(plain.low, max(0, start - 100), start)
-            if one and path and one.entity and one.entity.family and not _inside_word(plain.low, path.start()):
-                before = [m for m in found if m.end > path.start()]
+            is_model = one and one.entity and one.entity.family
+            path = _HTAP.match(plain.low[max(0, start - 100) : start][::-1]) if is_model else None
+            begin = start - path.end() if path else start
+            if path and not _inside_word(plain.low, begin):
+                before = [m for m in found[-40:] if m.end > begin]
                 if all(m.entity and compare(one.entity, m.entity) != "conflict" for m in before):
                     found = found[: len(found) - len(before)]
-                    one = one._replace(start=path.start())
+                    one = one._replace(start=begin)
             found += [one] if one else []
         return found
 
@@ -213,7 +229,7 @@ class Lexicon:
         if alias.shared and entity == alias.entity:
             entity = Entity(entity.developer)
         attached = _ATTACHED.match(low, end)
-        if not attached and entity.family and (suffix := re.compile(r"-[a-z0-9](?:[\w.]*\w)?").match(low, end)):
+        if not attached and entity.family and (suffix := _SUFFIX.match(low, end)):
             return Mention(start, suffix.end(), None)
         return Mention(start, end, entity, attached[0] if attached else "")
 
@@ -232,12 +248,12 @@ def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[
     year = dated and not tight and re.fullmatch(r"(?:19|20)\d\d", dated[0])
     if dated and join[0] and not year and not entity.snapshot and (entity.version or entity.tier):
         return dated.end(), entity._replace(snapshot=dated[0])
-    version = re.compile(rf"v?({family.get('version', _VERSION)}){_END}(?!\.[0-9])").match(low, at)
-    if version and family and not entity.version:
+    version = family["version"].match(low, at) if family and not entity.version else None
+    if version:
         return version.end(), entity._replace(version=version[1].replace("-", "."))
     if join[0] and family.get("tiers"):
-        for words in (2, 1):  # "Flash-Lite" before "Flash"
-            tier = re.compile(rf"[a-z][a-z0-9]*(?:[- ]?[a-z]+){{{words - 1}}}{_END}").match(low, at)
+        for pattern in _TIERS:
+            tier = pattern.match(low, at)
             if tier and key_of(tier[0]) in family["tiers"]:
                 return tier.end(), _with_tier(entity, family["tiers"][key_of(tier[0])])
     noise = _NOISE.match(low, at) if join[0] else None
@@ -285,9 +301,9 @@ def _lexicon(further: Names) -> Lexicon:
     return lexicon
 
 
-def mentions(plain: Plain, names: Names = ()) -> list[Mention]:
-    """Return the names in a folded text. names: further ones, and whose they are."""
-    return _lexicon(names).find(plain)
+def mentions(plain: Plain, names: Names = (), most: int | None = None) -> list[Mention]:
+    """Return the names in a folded text. names: further ones, and whose they are; most: stop behind so many."""
+    return _lexicon(names).find(plain, most)
 
 
 def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
@@ -341,6 +357,7 @@ def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
     return best._replace(tier="") if best.version and best.tier is None else best
 
 
+@lru_cache(maxsize=4096)
 def compare(claimed: Entity, truth: Entity) -> str:
     """Return how a claimed identity relates to the truth: "equal", "coarser", "finer" or "conflict".
 

@@ -19,7 +19,7 @@ from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
-from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, read_reply, verdicts
+from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, try_to_read, verdicts
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold, simulated_reply
 from selfeval.keys import visible
 from selfeval.models import Model, check_part, from_callable, get, models, providers
@@ -262,10 +262,11 @@ class EvalRunner:
         sides = sides_of(expected, [other for other in self.listed.values() if other is not expected])
         if scoring in ("keyword_match", "regex"):
             details = _details(text, *found_names(text, sides.own, sides.others, scoring))
-        elif found := read_reply(text, sides, scoring, judged):
-            details = _claim_details(text, found, sides.truth)
         else:
-            return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
+            found, why = try_to_read(text, sides, scoring, judged)
+            if not found:
+                return None, _details(text, [], []) | {"note": why or "the judge gave no valid verdict"}
+            details = _claim_details(text, found, sides.truth)
         return details["has_correct_identity"] and not details["has_incorrect_identity"], details
 
     def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:

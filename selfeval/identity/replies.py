@@ -19,6 +19,7 @@ from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
+from selfeval.keys import visible
 from selfeval.models import Model, get, models
 from selfeval.records import Rows, records_of, rows_of
 from selfeval.stats.identity import FALSE, SITUATION
@@ -58,6 +59,16 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
         return judged[text] and assess_verdict(judged[text], text, sides)
     mine, others = found_names(text, sides.own, sides.others, scoring)
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
+
+
+def try_to_read(
+    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None
+) -> tuple[Assessment | None, str]:
+    """Return what `read_reply` does, and "" or why this reply is unreadable: one reply ends no measurement."""
+    try:
+        return read_reply(text, sides, scoring, judged), ""
+    except Exception as error:
+        return None, f"unreadable: {type(error).__name__}: {error}"
 
 
 def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
@@ -148,7 +159,15 @@ def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping
     """
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
-    return [_add_score(r, scoring if r["source"] == "reply" else "claims", spelled, judged) for r in records]
+    scored, unreadable = [], []
+    for number, record in enumerate(records):
+        found, why = _add_score(record, scoring if record["source"] == "reply" else "claims", spelled, judged)
+        scored.append(found)
+        if why:
+            unreadable.append(f"row {number} of {record['model']!r}, {why}")
+    if unreadable:
+        print(visible(f"{len(unreadable)} of {len(scored)} replies count as errors; the first is {unreadable[0]}."))
+    return scored
 
 
 async def judge_records(client: Client, records: Sequence[Mapping], judge: Model) -> list[dict]:
@@ -173,15 +192,22 @@ def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_
     return Sides(who, other, known, (truth,), (foil,))
 
 
-def _add_score(record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None]) -> dict:
-    """Return a record with its `VERDICT`; without one that is null, but for the scorer."""
+def _add_score(
+    record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None] | None
+) -> tuple[dict, str]:
+    """Return a record with its `VERDICT`, and "" or why its reply is unreadable.
+
+    Without a verdict that is null, but for the scorer, which is "unreadable" where the reply was too much for a reader.
+    """
     sides = _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
-    found = read_reply(record["reply"], sides, scoring, judged) if is_answered(record) else None
+    found, why = None, ""
+    if is_answered(record):
+        found, why = try_to_read(record["reply"], sides, scoring, judged)
     stance = by_name = found.stance if found else None
     by_maker = None
     if found and scoring in ("claims", "judge"):  # the others look for names alone
         by_name, by_maker = read_apart(found, sides.truth, sides.foil if record["foil"] else None)
-    return record | {
+    verdict = {
         "stance": stance,
         "name_stance": by_name,
         "maker_stance": by_maker,
@@ -189,8 +215,9 @@ def _add_score(record: Mapping, scoring: str, spelled: Mapping[Entity, str], jud
         "accepts": found and accepts(record["arm"], by_name),
         "passed": found and passed(record["expect"], stance, record["source"]),
         "named": found and _name_given(record, by_name, found.claims, sides.truth, spelled),
-        "scorer": scoring,
+        "scorer": "unreadable" if why else scoring,
     }
+    return record | verdict, why
 
 
 def accepts(arm: str, stance: str) -> bool:
