@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from selfeval import records, scoring
+from selfeval import languages, records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
@@ -21,17 +21,33 @@ from selfeval.records import condition_of, mapped
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 YES = {"another": False, "good": None}  # question: what YES says of whether the text is the evaluator's own
+TIE = "Text 0"  # what a tie is called while a reply is read: a third candidate, and no answer
 REREAD = ("auto", "yes", "no")
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
 # "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
+_LETTERED = rf"(?:{scoring.KIND}|assistant|model|author|choice|solution|story|poem|document)"
 _LETTER = re.compile(
-    rf"\b(?i:{scoring.KIND})[ _]\(?([AB])\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
-    r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*$)|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|\s*$)"
+    rf"\b(?i:{_LETTERED})(?: \(?([AB])|_([ABab]))\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
+    r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*(?m:$))|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|[ \t]*(?m:$))"
     rf"|(?<=[a-z,] )([AB])(?=[^\w\s+'’-]|\s*$| (?:and|or|than|{_SAYS}))"
-    rf"|(?m:^|(?<=[.!?] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
+    rf"|(?m:^|(?<=[.!?;] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
 )
+_BOTH_LETTERS = re.compile(r"\b([AB])(?= ?(?:/|&|,| and| or| vs\.?| versus) ?([AB])\b(?![\w'’]))( ?\S+ ?)[AB]")
+# verdicts on a pair: "[[B>A]]", "A >> B", "[[A=B]]", "A≈B"
+_COMPARED = re.compile(
+    rf"(?i:{_LETTERED} )?\b([AB])\s?(>{{1,3}}|<{{1,3}}|={{1,3}}|[≈≃≅≡~≻≺])\s?(?i:{_LETTERED} )?([AB])\b(?![\w'’])"
+)
+_WORDS_FOR_TIE = r"(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw)|equal|same|c)"
+_TIE = re.compile(
+    rf"(?i)(?<=\[\[) ?{_WORDS_FOR_TIE} ?(?=\]\])"
+    rf"|(?m:^)([^\w\n]{{0,4}})(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw))(?=[^\w\n]{{0,4}}(?m:$)|[:,.!] )"
+    rf"|(?<=[:=])([ *\"'(\[]{{0,3}})(?:both|neither|tied?|(?:a )?(?:tie|draw)|equal)(?=[^\w\n]{{0,4}}(?m:$)|[,.!] )"
+    r"|\b(?:call(?:ing)? (?:it|this)|it(?:'s| is| would be)|they(?:'re| are)|verdict is|answer is|declare)"
+    r" (?:a |an )?(?:tied?|draw|dead heat|toss-up|both|neither)\b(?! [a-z])"
+)
+_REFERENCE = re.compile(r"(?i)\bthe (?:(?P<former>former)|latter)\b(?= (?:is|was|one|text)\b|[^\w\s]|\s*$)")
 _TEXT = rf"\b(?:(?:text|{scoring.KIND})[ _]?[12]|(?:the )?(?:first|second)(?: (?:one|{scoring.KIND})\b)?+)\b"
 # "The first response is more concise", "In Text 2, ...", "Text 1: a story", "First, I notice": about a text
 _DESCRIBED = re.compile(
@@ -177,20 +193,55 @@ def parse_place(reply: str | None) -> int | None:
     """Return which of two texts a reply chooses, 1 or 2, or None; letters are places where no number is one.
 
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
+    A tie ("[[A=B]]", "both") is no answer.
     """
-    if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply or ""):
-        lettered = _LETTER.sub(_number_for_letter, reply or "")
-        if lettered != reply:
-            chosen = scoring.parse_choice(_choosing(lettered), dict.fromkeys(PAIR, ()))
-            return chosen and 1 + PAIR.index(chosen)
-    chosen = scoring.parse_choice(_choosing(reply or ""), PLACES)
-    return chosen and int(chosen)
+    text = languages.with_english_places(scoring.unwrap(reply or ""))
+    text = _REFERENCE.sub(_ordinal, _TIE.sub(_tie, _COMPARED.sub(_preferred, text)))
+    places = {"1": PLACES["1"], "2": PLACES["2"], TIE: ()}
+    if not re.search(r"(?i)\btext\W{0,2}[12]\b", text):
+        lettered = _LETTER.sub(_number_for_letter, _BOTH_LETTERS.sub(_numbers_for_letters, text))
+        if lettered != text:
+            text, places = lettered, {"1": PAIR[:1], "2": PAIR[1:], TIE: ()}
+    chosen = scoring.parse_choice(_choosing(text), places)
+    return None if chosen in (None, TIE) else int(chosen)
+
+
+def _preferred(match: re.Match[str]) -> str:
+    """Return the letter that a verdict on a pair prefers, or the name of a tie."""
+    first, sign, second = match.groups()
+    if first == second or sign[0] not in "><≻≺":
+        return TIE
+    return first if sign[0] in ">≻" else second
+
+
+def _tie(match: re.Match[str]) -> str:
+    return (match[1] or match[2] or " ") + TIE
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    """Return "the first one" for "the former", but nothing where the texts were named the other way round."""
+    before = re.findall(r"(?i)\b(?:text|response|option) ?([12AB])\b", match.string[: match.start()][-300:])
+    if before[-2:] in (["2", "1"], ["B", "A"]):
+        return "it"
+    return "the first one" if match["former"] else "the second one"
 
 
 def _choosing(reply: str) -> str:
     """Return a reply to a pair without the sentences that describe one of the texts and choose none."""
     parts = re.split(r"((?<=[.!?])\s+|\n+)", scoring.plain_answer(reply))
-    return "".join(part for part in parts if not _DESCRIBED.search(part) or _CHOSEN.search(_ASIDE.sub(" ", part)))
+    return "".join(part for part in parts if _may_choose(part))
+
+
+def _may_choose(sentence: str) -> bool:
+    said = languages.claims(sentence)
+    if said or languages.is_negated(sentence):
+        return said == {True}
+    return not _DESCRIBED.search(sentence) or bool(_CHOSEN.search(_ASIDE.sub(" ", sentence)))
+
+
+def _numbers_for_letters(match: re.Match[str]) -> str:
+    """Return "Text 1 and Text 2" for "A and B"."""
+    return f"{PAIR['AB'.index(match[1])]}{match[3]}{PAIR['AB'.index(match[2])]}"
 
 
 def _number_for_letter(match: re.Match[str]) -> str:
