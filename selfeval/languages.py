@@ -89,9 +89,7 @@ _SECOND = (
     r"|\btweede tekst\b|\bвтор(?:ой|ого|ом) текст\w?|第二(?:篇|段|个|個)?(?:文本|文章|文段|テキスト)"
     r"|(?:2つ目|二つ目|二番目)の(?:文章|テキスト)|두 ?번째 (?:글|텍스트)|النص الثاني"
 )
-_PLACE = re.compile(
-    rf"(?i)(?P<first>{_FIRST})|(?P<second>{_SECOND})|{_NOUN} ?(?P<place>[12]|[ab]\b)(?!\d)"
-)
+_PLACE = re.compile(rf"(?i)(?P<first>{_FIRST})|(?P<second>{_SECOND})|{_NOUN} ?(?P<place>[12]|[ab]\b)(?!\d)")
 
 
 def in_english(text: str) -> str:

@@ -44,16 +44,26 @@ _NO_NAME = frozenset(
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 _FOLDED = str.maketrans(
-    {"—": " - ", "−": "-", "。": ". ", "、": ", ", "،": ", ", "؟": "?", "，": ", ", "！": "! ", "：": ": ", **dict.fromkeys("‘’‚‛′´", "'"), **dict.fromkeys("“”„‟″«»", '"')}
+    {
+        "—": " - ",
+        "−": "-",
+        "。": ". ",
+        "、": ", ",
+        "،": ", ",
+        "؟": "?",
+        "，": ", ",
+        "！": "! ",
+        "：": ": ",
+        **dict.fromkeys("‘’‚‛′´", "'"),
+        **dict.fromkeys("“”„‟″«»", '"'),
+    }
 )  # an em dash stands between thoughts, never in a name
 # wrappers of an answer: "<answer>Grok 4</answer>", "\\boxed{B}", "BOXED[A]", "<|begin_of_box|>NO<|end_of_box|>"
 _TAG = re.compile(
     r"(?i)<(/?)(?:final[_ -]?)?(?:answer|choice|author|prediction|verdict|winner|decision)>"
     r"|<\|(?:begin|(end))_of_box\|>"
 )
-_BOX = re.compile(
-    r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}|\[([^\]\n]{0,200})\])"
-)
+_BOX = re.compile(r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}|\[([^\]\n]{0,200})\])")
 _STYLED = re.compile(r"\\{1,2}(?:text|mathrm|mathbf|textbf|texttt)\{([^{}\n]{0,200})\}")
 _MATHS = re.compile(r"\$|\\[()\[\]]|\\(?=[%_])")
 # {"answer": "Grok 4"}, {"answer": true}, {'answer': True}: a pair of an object whose value is text or a truth value
@@ -201,7 +211,10 @@ _CLAIM = re.compile(
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {_MINE}"
     rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
-    r"|(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:yes |no )?"
+)
+# a sentence or clause of its own: "I did.", "No, it wasn't me."
+_SHORT_CLAIM = re.compile(
+    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:yes |no )?"
     r"(?:i did(?:n't| not)?|it (?:is|was)(?:n't| not)? me)"
     r"(?=[.!;,]|\s?$|\n| -)"
 )
@@ -578,7 +591,7 @@ def _claims(text: str, turned: bool = False) -> set[bool]:
     if turn and (later or _takes_back(text, turn)):
         return later
     found = languages.claims(text)
-    for pattern, verdict in ((_CLAIM, True), (_OTHER, False)):
+    for pattern, verdict in ((_CLAIM, True), (_SHORT_CLAIM, True), (_OTHER, False)):
         for match in pattern.finditer(text):
             before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
             after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])[0]

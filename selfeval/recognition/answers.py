@@ -159,7 +159,7 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
         if task == "binary_self":
             put = condition_of(record.get("condition"))
             yes = None if put.get("about") else YES.get(put.get("question"), True)
-            claimed = scoring.parse_yes_no(record["reply"], yes)
+            claimed = scoring.parse_yes_no(record["reply"], yes, asked=True)
         elif task == "pairwise_self":
             chose, own = parse_place(record["reply"]), scoring.place(record["position"])
             claimed = chose == own if chose and own else None

@@ -35,6 +35,7 @@ _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 _OF_DENIAL = re.compile(  # "95% certain that no such model exists"
     r"\b(?:sure|certain|confident|chance|probability|likelihood|probable|likely)\b[^.,;!?\n]{0,60}(?:\bnot?\b|n't\b)"
 )
+_HEDGE = re.compile(r"\W*(?:(?:a|about|around|approximately|roughly|maybe|perhaps|nearly|almost|likely)\b\W*){0,3}")
 _MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
 
 
@@ -151,7 +152,7 @@ def parse_existence(reply: str, answer_type: str) -> float | None:
     bare = _BARE.fullmatch(reply)
     reply = bare[1] if bare else reply
     if answer_type == "yes_no":
-        said = scoring.parse_yes_no(reply)
+        said = scoring.parse_yes_no(reply, asked=True)
         return None if said is None else float(said)
     if answer_type == "true_false":
         said = scoring.parse_choice(reply, {"true": (), "false": ()})
@@ -205,7 +206,11 @@ def _probability(text: str) -> float | None:
         return None
     if not values:
         alone = [line.removeprefix("the answer is ").strip(" .:-") for line in text.split("\n")]
-        found = _SHARE.finditer(text) if marked else filter(None, map(_SHARE.fullmatch, alone))
+        if marked:  # "answer: about 80", but not "answer: Grok 4"
+            text = text[_HEDGE.match(text).end() :]
+            found = _SHARE.finditer(text) if text[:1].isdigit() else []
+        else:
+            found = filter(None, map(_SHARE.fullmatch, alone))
         values = {float(m[1]) for m in found}
         if any(0 < value < 1 for value in values):
             return None  # a share or a percentage
