@@ -7,6 +7,7 @@ leaves it, but `with_english_places` also sees text as it was typed.
 """
 
 import re
+from functools import lru_cache
 
 YES = (
     "ja jawohl oui si sí sì sim да はい ええ そうです 是 是的 是啊 对 对的 對 没错 沒錯 正确 "
@@ -39,6 +40,11 @@ _AUTHORSHIP = (
     r"كتبت هذا|كتبته|أكتب هذا|أنا من كتب|أنا كاتب",
 )
 _AUTHOR = re.compile("|".join(_AUTHORSHIP))
+# letters and words one of which every pattern of authorship has: most replies have none, and are done
+_SIGNS = (
+    "geschrieben verfasst mir mein écrit rédigé texte escrib escrit mío scritt mio testo escrev fui "
+    "meu geschreven mij я мой мно 我 私 제 내 كت كا"
+).split()
 _NEGATION = re.compile(
     r"\b(?:nicht|kein\w*|ne|pas|niet|geen|não|nunca|не|нет|ليس|ليست|لست|لم|لا)\b|\bn'(?=\w)"
     r"|不|没|沒|未|非|ません|ない|なかっ|なく|아니|아닙|않|\b안 "
@@ -78,6 +84,7 @@ _WORD = re.compile(
     rf"(?P<before>(?:\A|\n|[:=])[^\w\n]{{0,8}})(?:(?P<yes>{_either(YES)})|(?P<no>{_either(NO)}))"
     r"(?= ?(?:[^\w\s/?]|\Z|\n))"
 )
+_NOUNS = ("text", "testo", "tekst", "текст", "テキスト", "文", "最初", "目の", "텍스트", "글", "النص")
 _NOUN = r"(?:\b(?:texte|texto|testo|tekst|текст)|テキスト|文本|文章|文段|텍스트|النص)"
 _FIRST = (
     r"\berste[rnms]? text\b|\bpremier texte\b|\bprimer texto\b|\bprimo testo\b|\bprimeiro texto\b"
@@ -115,13 +122,22 @@ def is_lone_word(text: str) -> bool:
 def claims(text: str) -> set[bool]:
     """Collect what sentences in other languages than English say of who wrote the text."""
     found = set()
+    if not any(sign in text for sign in _SIGNS):
+        return found
     for match in _AUTHOR.finditer(text):
         before = re.split(r"[.!?;:\n]", text[max(0, match.start() - 80) : match.start()])[-1]
         after = re.match(r"[^.!?;\n]{0,80}[?]?", text[match.end() : match.end() + 81])
-        sentence = before + match[0] + after[0]
-        if not _DOUBT.search(sentence):
-            found.add(not (_NEGATION.search(sentence) or _PLAIN_NEGATION.search(sentence)))
+        found |= _claim(before + match[0] + after[0])
     return found
+
+
+@lru_cache(maxsize=1024)  # a model in a loop repeats its sentences
+def _claim(sentence: str) -> frozenset[bool]:
+    """Return what a sentence that holds words of authorship says."""
+    if _DOUBT.search(sentence):
+        return frozenset()
+    is_denial = _NEGATION.search(sentence) or _PLAIN_NEGATION.search(sentence)
+    return frozenset([not is_denial])
 
 
 def without_claims(text: str) -> str:
@@ -129,14 +145,20 @@ def without_claims(text: str) -> str:
     return _AUTHOR.sub(" ", text)
 
 
-def is_negated(sentence: str) -> bool:
-    """Tell whether a sentence holds a negation of another language."""
-    return bool(_NEGATION.search(sentence))
+def denies_or_claims(sentence: str) -> set[bool]:
+    """Return the claims of a sentence about a text, with False where it holds a negation of another language."""
+    return claims(sentence) or ({False} if _NEGATION.search(sentence) else set())
+
+
+def occur_in(text: str) -> bool:
+    """Tell whether a text may hold words of other languages that `denies_or_claims` looks for."""
+    return bool(_NEGATION.search(text)) or any(sign in text for sign in _SIGNS)
 
 
 def with_english_places(text: str) -> str:
     """Return a text that calls both texts of a pair "text 1" and "text 2"."""
-    return _PLACE.sub(_english_place, text)
+    small = text.casefold()
+    return _PLACE.sub(_english_place, text) if any(noun in small for noun in _NOUNS) else text
 
 
 def _english_place(match: re.Match[str]) -> str:

@@ -10,13 +10,16 @@ linearly with the reply.
 import operator
 import re
 import unicodedata
+import warnings
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from selfeval import languages
 from selfeval.errors import InputError
 
+UNREADABLE = "unreadable"  # the status of a reply at which a reader failed
 DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
 
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
@@ -47,6 +50,7 @@ _FOLDED = str.maketrans(
     {
         "—": " - ",
         "−": "-",
+        "…": ".",
         "。": ". ",
         "、": ", ",
         "،": ", ",
@@ -79,7 +83,8 @@ _ANSWER_KEYS = frozenset(
 _FINAL = re.compile(r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?")
 # "Answer: X", "my best guess is X", "I'd go with X", "I would say X", "if I had to guess: X"
 _CHOSEN = re.compile(
-    r"(?<!first )(?<!second )(?<!initial )\b(?:answer|guess|choice|prediction|verdict|conclusion|decision|winner|pick)\b"
+    r"(?<!first )(?<!second )(?<!initial )"
+    r"\b(?:answer|guess|choice|prediction|verdict|conclusion|decision|winner|pick)\b"
     r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b| would have to be\b| must be\b)"
     r"|\bi(?:'d|'ll| would| will| must| have to| had to)? "
     r"(?:choose|pick|guess|go with|select|opt for|settle on|say|answer|lean(?: towards?)?|vote)\b"
@@ -229,18 +234,19 @@ _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 _UNTRUE = (
     r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a (?:lie|mistake|falsehood))"
 )
+_CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
+_THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
 _DENIED_CLAIM = re.compile(
-    rf"\b{_UNTRUE}(?: (?:of me|for me))?(?: to (?:say|claim|state|suggest|assert|think|conclude|assume|believe))?"
-    r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"
-    r"|\b(?:reject|dispute|refute|deny|denied|contest|disavow)(?: (?:the|any|this|that|\w+))?"
-    r"(?: (?:idea|notion|claim|statement|suggestion|assertion|assumption|premise))?(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"
+    rf"\b{_UNTRUE}(?: (?:of|for) me)?"
+    rf"(?: to (?:say|claim|state|suggest|assert|think|conclude|assume|believe))?{_THAT}"
+    rf"|\b(?:reject|dispute|refute|deny|denied|contest|disavow)(?: \w+)?(?: {_CLAIM_NOUN})?{_THAT}"
 )
 _CLAIM_DENIED = re.compile(rf"[\"']{{0,2}},? (?:is|was|would be)(?: (?:\w+ly|just|also))? {_UNTRUE}\b")
 # "it is absurd to say that": what is no plain assent is none
 _JUDGED = re.compile(
-    r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)? (?!(?:true|clear|likely|correct|certain|obvious|evident"
-    r"|right|accurate|fair|safe|plain|me|i|my|the|this|that)\b)\w+(?: to \w+)? that\b"
-    rf"|\b{_UNTRUE}\b|\b(?:claim|statement|idea|notion|suggestion|assertion|assumption|allegation|premise)[ ,:]{{0,2}}(?:that\b|[\"'])"
+    r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)?"
+    r" (?!(?:true|clear|likely|correct|certain|obvious|evident|right|accurate|fair|safe|plain|me|i|my|the|this|that)\b)"
+    rf"\w+(?: to \w+)? that\b|\b{_UNTRUE}\b|\b{_CLAIM_NOUN}[ ,:]{{0,2}}(?:that\b|[\"'])"
 )
 _DOUBTED = re.compile(
     r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure|uncertain|unable|impossible)\b"
@@ -250,6 +256,21 @@ _DOUBTED = re.compile(
 )
 _CANNOT_TELL = re.compile(r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)")
 _ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
+
+
+def attempt(read: Callable, *args, failed=None) -> tuple[Any, str | None]:
+    """Return what a reader finds and None, or `failed` and UNREADABLE where it raises, and say so.
+
+    One reply never ends a measurement. `InputError` is about the question and is raised.
+    """
+    try:
+        return read(*args), None
+    except InputError:
+        raise
+    except Exception as error:
+        said = f"A reply could not be read ({type(error).__name__}: {error}) and is no answer."
+        warnings.warn(said, stacklevel=2)
+        return failed, UNREADABLE
 
 
 def normalise(text: str) -> str:
@@ -440,18 +461,22 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
     found, end = set(), len(text)
     for match in _FREE_WORD.finditer(text):
         before = text[max(0, match.start() - 300) : match.start()].rstrip()
-        sentence = _SENTENCE_END.split(before.removesuffix("?"))[-1]
         after_question = before.endswith("?")
-        if after_question and not _ASKS_AUTHOR.search(sentence):
+        if after_question and not _ASKS_AUTHOR.search(_last_sentence(before)):
             continue
         if match["line"] is not None:
             counts = '"' not in match["line"] or not re.match(r"[^\w\n]{0,6}\w", text[match.end() :][:8])  # no speech
         else:
-            counts = after_question or (match.end() >= last and not _CANNOT_TELL.search(sentence))
+            ends_reply = match.end() >= last and not _CANNOT_TELL.search(_last_sentence(before))
+            counts = after_question or ends_reply
         if counts:
             found |= _word_verdicts(text, match, yes)
             end = match.end()
     return _only(_after_turns(text, found, end, yes) if found else _claims(text, turned=True))
+
+
+def _last_sentence(text: str) -> str:
+    return _SENTENCE_END.split(text.removesuffix("?"))[-1]
 
 
 def lineup_entry(reply: str | None, position) -> str:
@@ -561,19 +586,29 @@ def _names_in(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -
     no: set[str] = set()
     denied_until = -1
     for start, end, owner in mentions:
-        window = text[max(begin, start - 100) : start]
-        clause = _NO_DENIAL.sub(" ", _BREAK.split(window)[-1])
         listed = denied_until >= 0 and start - denied_until < 12 and _LIST_LINK.fullmatch(text, denied_until, start)
-        if listed or _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(text, end):
+        stance = _stance(text[max(begin, start - 100) : start], text[end : end + 300])
+        if listed or stance == "denied":
             no.add(owner)
             denied_until = end
-        else:
-            denied_until = -1
-            if _LIST_CUT.match(text, end):
-                yes.clear()
-            elif not _QUESTION.match(text, end):
-                yes.add(owner)
+            continue
+        denied_until = -1
+        if stance == "cut off":
+            yes.clear()
+        elif stance == "named":
+            yes.add(owner)
     return yes, no
+
+
+@lru_cache(maxsize=4096)
+def _stance(before: str, after: str) -> str:
+    """Return how a name stands between what is before and after it: denied, asked, cut off in a list, or named."""
+    clause = _NO_DENIAL.sub(" ", _BREAK.split(before)[-1])
+    if _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(after):
+        return "denied"
+    if _LIST_CUT.match(after):
+        return "cut off"
+    return "asked" if _QUESTION.match(after) else "named"
 
 
 def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[bool]:
@@ -581,7 +616,9 @@ def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[boo
     if _NOT_AN_ANSWER.match(text, match.end()):
         return set()
     said = match["not"] is None and match["word"].startswith("y")
-    return {said == (yes is not False)} | _claims(text[match.end() : _end(text, match.end())])
+    rest = text[match.end() : _end(text, match.end())]
+    claims = _claims(rest) if len(rest) > 2 else set()
+    return {said == (yes is not False)} | claims
 
 
 def _claims(text: str, turned: bool = False) -> set[bool]:

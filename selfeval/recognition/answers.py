@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,8 @@ YES = {"another": False, "good": None}  # question: what YES says of whether the
 TIE = "Text 0"  # what a tie is called while a reply is read: a third candidate, and no answer
 REREAD = ("auto", "yes", "no")
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
-STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
+READ = ("ok", "no_answer", scoring.UNREADABLE)  # of complete replies, which can be read anew
+STATUSES = (*READ, "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
 # "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
 _LETTERED = rf"(?:{scoring.KIND}|assistant|model|author|choice|solution|story|poem|document)"
@@ -39,11 +40,13 @@ _BOTH_LETTERS = re.compile(r"\b([AB])(?= ?(?:/|&|,| and| or| vs\.?| versus) ?([A
 _COMPARED = re.compile(
     rf"(?i:{_LETTERED} )?\b([AB])\s?(>{{1,3}}|<{{1,3}}|={{1,3}}|[≈≃≅≡~≻≺])\s?(?i:{_LETTERED} )?([AB])\b(?![\w'’])"
 )
-_WORDS_FOR_TIE = r"(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw)|equal|same|c)"
+_DRAW = r"(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw))"
+_LINE_END = r"(?=[^\w\n]{0,4}(?m:$)|[:,.!] )"
+# "[[C]]", "Tie: ...", "Answer: both", "it is a draw"
 _TIE = re.compile(
-    rf"(?i)(?<=\[\[) ?{_WORDS_FOR_TIE} ?(?=\]\])"
-    rf"|(?m:^)([^\w\n]{{0,4}})(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw))(?=[^\w\n]{{0,4}}(?m:$)|[:,.!] )"
-    rf"|(?<=[:=])([ *\"'(\[]{{0,3}})(?:both|neither|tied?|(?:a )?(?:tie|draw)|equal)(?=[^\w\n]{{0,4}}(?m:$)|[,.!] )"
+    rf"(?i)(?<=\[\[) ?(?:{_DRAW}|equal|same|c) ?(?=\]\])"
+    rf"|(?m:^)([^\w\n]{{0,4}}){_DRAW}{_LINE_END}"
+    rf"|(?<=[:=])([ *\"'(\[]{{0,3}})(?:{_DRAW}|equal){_LINE_END}"
     r"|\b(?:call(?:ing)? (?:it|this)|it(?:'s| is| would be)|they(?:'re| are)|verdict is|answer is|declare)"
     r" (?:a |an )?(?:tied?|draw|dead heat|toss-up|both|neither)\b(?! [a-z])"
 )
@@ -154,19 +157,23 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     it chose that. labels: {id: further names} of candidates.
     """
     chosen = claimed = None
-    status, task = record["status"], record["task_type"]
-    if status in ("ok", "no_answer"):
-        if task == "binary_self":
-            put = condition_of(record.get("condition"))
-            yes = None if put.get("about") else YES.get(put.get("question"), True)
-            claimed = scoring.parse_yes_no(record["reply"], yes, asked=True)
-        elif task == "pairwise_self":
-            chose, own = parse_place(record["reply"]), scoring.place(record["position"])
-            claimed = chose == own if chose and own else None
-        else:
-            chosen = _author_named(record, shown_names(record, labels))
-        status = "no_answer" if chosen is None and claimed is None else "ok"
+    status = record["status"]
+    if status in READ:
+        (chosen, claimed), failure = scoring.attempt(_answer, record, labels, failed=(None, None))
+        status = failure or ("no_answer" if chosen is None and claimed is None else "ok")
     return _answer_columns(record, chosen, claimed) | {"status": status}
+
+
+def _answer(record: Mapping, labels: Mapping[str, Sequence[str]] | None) -> tuple[str | None, bool | None]:
+    """Return the candidate that a complete reply names, or in the other tasks whether it claims the text."""
+    if record["task_type"] == "binary_self":
+        put = condition_of(record.get("condition"))
+        yes = None if put.get("about") else YES.get(put.get("question"), True)
+        return None, scoring.parse_yes_no(record["reply"], yes, asked=True)
+    if record["task_type"] == "pairwise_self":
+        chose, own = parse_place(record["reply"]), scoring.place(record["position"])
+        return None, chose == own if chose and own else None
+    return _author_named(record, shown_names(record, labels)), None
 
 
 def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
@@ -228,13 +235,16 @@ def _ordinal(match: re.Match[str]) -> str:
 
 def _choosing(reply: str) -> str:
     """Return a reply to a pair without the sentences that describe one of the texts and choose none."""
-    parts = re.split(r"((?<=[.!?])\s+|\n+)", scoring.plain_answer(reply))
-    return "".join(part for part in parts if _may_choose(part))
+    text = scoring.plain_answer(reply)
+    is_foreign = languages.occur_in(text)
+    parts = re.split(r"((?<=[.!?])\s+|\n+)", text)
+    return "".join(part for part in parts if len(part) < 4 or _may_choose(part, is_foreign))
 
 
-def _may_choose(sentence: str) -> bool:
-    said = languages.claims(sentence)
-    if said or languages.is_negated(sentence):
+@lru_cache(maxsize=1024)  # a model in a loop repeats its sentences
+def _may_choose(sentence: str, is_foreign: bool) -> bool:
+    said = languages.denies_or_claims(sentence) if is_foreign else set()
+    if said:
         return said == {True}
     return not _DESCRIBED.search(sentence) or bool(_CHOSEN.search(_ASIDE.sub(" ", sentence)))
 
@@ -289,7 +299,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
     had, has, readable = before.notna(), after.notna(), frame["reply"].notna()
     same = (before == after) | ~(had | has)
-    taken, final = had & ~same, frame["status"].isin(STATUSES[2:])
+    taken, final = had & ~same, ~frame["status"].isin(READ)
 
     group = [frame["task_type"], frame["evaluator_model"]]
     cell = frame.groupby(group).ngroup()
@@ -300,6 +310,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     frame[[*new]] = new.where(~keep, old)
     frame["recorded"] = before.where(taken, None)
     notes = [*frame.attrs.get("notes", ()), *unread(frame, had), *doubts(frame, correct_on_record)]
+    unreadable = int(frame["status"].eq(scoring.UNREADABLE).sum())
+    if unreadable:
+        notes.append(f"{unreadable} replies could not be read and count as no answer (status `unreadable`).")
     frame.attrs["notes"] = notes
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}

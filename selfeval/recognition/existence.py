@@ -36,7 +36,7 @@ _OF_DENIAL = re.compile(  # "95% certain that no such model exists"
     r"\b(?:sure|certain|confident|chance|probability|likelihood|probable|likely)\b[^.,;!?\n]{0,60}(?:\bnot?\b|n't\b)"
 )
 _HEDGE = re.compile(r"\W*(?:(?:a|about|around|approximately|roughly|maybe|perhaps|nearly|almost|likely)\b\W*){0,3}")
-_MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
+_MARKED = re.compile(r"(?m)^[^\w\n]{0,20}(?:(?:the|my|final) ){0,3}answer ?[:=]\W{0,3}(.*)")
 
 
 class Target(NamedTuple):
@@ -118,8 +118,10 @@ async def collect_existence(
 
 def _record(target: Target, way: Mapping, kind: str, request: Request, response: Response, reasoning: bool) -> dict:
     ok = response.status == "ok"
-    score = parse_existence(response.text, kind) if ok else None
-    status = "no_answer" if ok and score is None else response.status
+    score = failure = None
+    if ok:
+        score, failure = scoring.attempt(parse_existence, response.text, kind)
+    status = failure or ("no_answer" if ok and score is None else response.status)
     reason = re.split(r"(?i)\banswer\s*:", response.text)[0].strip() if reasoning and ok else ""
     return {
         "evaluator": request.model.id,
@@ -167,7 +169,7 @@ def _agreement(text: str) -> float | None:
     """
     marked = _MARKED.findall(text)
     places = {_place(line) for line in marked[-1:] or text.split("\n")} - {None}
-    if not places and not re.search(r"(?m)^\W*\d", text):
+    if not places and not re.search(r"(?m)^[^\w\n]{0,20}\d", text):
         said = scoring.parse_choice(text, {number: (words,) for number, words in LIKERT.items()})
         places = {int(said)} if said else places
     if len(places) != 1:

@@ -8,7 +8,7 @@ default. The last valid score of a reply counts, but not one that the reply quot
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -33,11 +33,13 @@ _FIGURE = rf"[\s\"'<(\[{{]{{0,3}}(?:{_REVISED}|{_NUMBER})"
 _BARE = re.compile(r"\d?[.,]\d{1,20}\.?")  # a whole reply that is a score of one dimension
 # "I'd say HUMAN_SCORE: 0.65", "Je penche ... : HUMAN_SCORE=0.6": the writer's own sentence, no quotation
 _OWN = re.compile(
-    r"\W{0,4}(?:(?:so|thus|therefore|overall|hence|and|then)\b,? )?(?:(?:i|i'd|i'll|my|we)\b(?!.*\b(?:see|saw|read|told|quot\w+)\b)"
-    r"|(?:je|j'|ich|yo|io|eu|ik|я)\b|我|私)"
+    r"\W{0,4}(?:(?:so|thus|therefore|overall|hence|and|then)\b,? )?"
+    r"(?:(?:i|i'd|i'll|my|we)\b|(?:je|j'|ich|yo|io|eu|ik|я)\b|我|私)"
 )
 _OTHERS = re.compile(
-    r"[\"]|\b(?:it|he|she|they|b|text|reply|answer|candidate)\b [^.]{0,20}\b(?:says?|said|writes?|wrote|claims?|has|contains?)\b"
+    r"\"|\b(?:see|saw|read|told|quot\w+)\b"
+    r"|\b(?:it|he|she|they|b|text|reply|answer|candidate)\b [^.]{0,20}"
+    r"\b(?:says?|said|writes?|wrote|claims?|has|contains?)\b"
 )
 _BEFORE = r"\W{0,4}(?:\d{1,2}[.)] ?)?(?:(?:the )?(?:my|final|overall) ){0,2}\W{0,3}"
 _NUMERAL = re.compile(r"\d*\.?\d+")
@@ -73,6 +75,7 @@ def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str 
     return Verdict(scores, shorten("\n".join(kept)))
 
 
+@lru_cache(maxsize=1024)
 def _plain(line: str) -> str:
     """Return a line normalised, without wrappers; a row of a table ("| HUMAN_SCORE | 0.4 |") has a colon."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -94,8 +97,9 @@ def _last(text: str, lines: Sequence[str], tag: str, quoted: set[str], judged: s
     A score that is revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
     """
     found = []
+    named = re.split("[_ -]", tag.casefold())[0]
     for line in lines:
-        match = _statement(line, tag)
+        match = _statement(line, tag) if named in line else None
         if match and match["revised"]:
             found = []
         elif match:
