@@ -107,8 +107,6 @@ def in_english(text: str) -> str:
 
 def _english_word(match: re.Match[str]) -> str:
     sentence = re.split(r"[.!?\n]", match.string[match.end() : match.end() + 120])[0]
-    if _OTHER_MATTER.match(sentence):
-        return match[0]
     if match["yes"] and (_NEGATION.search(sentence) or _PLAIN_NEGATION.search(sentence)):
         return match[0]  # "Ja, das war ich nicht" says both
     return match["before"] + ("yes" if match["yes"] else "no")
@@ -138,6 +136,11 @@ def _claim(sentence: str) -> frozenset[bool]:
         return frozenset()
     is_denial = _NEGATION.search(sentence) or _PLAIN_NEGATION.search(sentence)
     return frozenset([not is_denial])
+
+
+def is_about_other_matter(rest: str) -> bool:
+    """Tell whether what follows a yes or no says that it answers another question."""
+    return bool(_OTHER_MATTER.match(rest))
 
 
 def without_claims(text: str) -> str:

@@ -46,7 +46,7 @@ _NO_NAME = frozenset(
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
 THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
-_FOLDED = str.maketrans(
+FOLDED = str.maketrans(
     {
         "—": " - ",
         "−": "-",
@@ -214,12 +214,12 @@ _AUXILIARY = (
 _CLAIM = re.compile(
     rf"\bi (?:{_AUXILIARY} ){{0,3}}?{_MADE} {_THIS}|\b(?:{_MADE}|not) by me\b"
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {_MINE}"
-    rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? \w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
+    rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? (?!lie|mistake|myth)\w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
 )
 # a sentence or clause of its own: "I did.", "No, it wasn't me."
 _SHORT_CLAIM = re.compile(
-    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:yes |no )?"
+    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:(?:yes|no|but|and|so) )?"
     r"(?:i did(?:n't| not)?|it (?:is|was)(?:n't| not)? me)"
     r"(?=[.!;,]|\s?$|\n| -)"
 )
@@ -253,6 +253,7 @@ _DOUBTED = re.compile(
     r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain|clear|say|tell)\b|\?"
     r"|(?<!no )(?<!without )(?<!a )\bdoubt(?:s|ful)?\b|\b(?:unlikely|improbable|implausible|deny|false|s[ck]eptical)\b"
     r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far from|hard to believe)"
+    r"|\b(?:as (?:if|though)|(?:looks?|sounds?|reads?|feels?|seems?) like)\b"
 )
 _CANNOT_TELL = re.compile(r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)")
 _ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
@@ -279,7 +280,7 @@ def normalise(text: str) -> str:
     Line breaks stay, because an answer on a line of its own is a clear one. Characters are folded one at a time:
     NFKC over a whole text is quadratic where somebody piles up accents.
     """
-    text = re.sub(r"[^\x00-\x7f]", _fold, text.translate(_FOLDED))
+    text = re.sub(r"[^\x00-\x7f]", _fold, text.translate(FOLDED))
     text = re.sub(r"[^\S\n]+", " ", "\n".join(text.splitlines())).casefold()
     text = re.sub(r"(?m)^ ?(?:```\w*|(?:#+|>+)(?= ))", "", text)
     text = re.sub(r"(?m)^ ?[*+•] ", "- ", text)  # a bullet is no emphasis
@@ -613,7 +614,8 @@ def _stance(before: str, after: str) -> str:
 
 def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[bool]:
     """Read one YES or NO: nothing where it answers something else, both where its sentence contradicts it."""
-    if _NOT_AN_ANSWER.match(text, match.end()):
+    is_other_matter = languages.is_about_other_matter(text[match.end() : match.end() + 80])
+    if is_other_matter or _NOT_AN_ANSWER.match(text, match.end()):
         return set()
     said = match["not"] is None and match["word"].startswith("y")
     rest = text[match.end() : _end(text, match.end())]
@@ -633,6 +635,8 @@ def _claims(text: str, turned: bool = False) -> set[bool]:
             before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
             after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])[0]
             denied = _DENIED_CLAIM.search(before) or _CLAIM_DENIED.match(after)
+            if denied and _JUDGED.search(before[: denied.start()]):
+                continue  # "it is wrong to deny that"
             if _DOUBTED.search(before + match[0] + after) and not denied:
                 continue
             negated = bool(_NEGATED.search(before + match[0]))

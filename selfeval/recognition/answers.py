@@ -37,9 +37,8 @@ _LETTER = re.compile(
 )
 _BOTH_LETTERS = re.compile(r"\b([AB])(?= ?(?:/|&|,| and| or| vs\.?| versus) ?([AB])\b(?![\w'’]))( ?\S+ ?)[AB]")
 # verdicts on a pair: "[[B>A]]", "A >> B", "[[A=B]]", "A≈B"
-_COMPARED = re.compile(
-    rf"(?i:{_LETTERED} )?\b([AB])\s?(>{{1,3}}|<{{1,3}}|={{1,3}}|[≈≃≅≡~≻≺])\s?(?i:{_LETTERED} )?([AB])\b(?![\w'’])"
-)
+_SIDE = rf"(?:(?i:{_LETTERED} )?\b([AB])|\b(?i:{_LETTERED} )([12]))"
+_COMPARED = re.compile(rf"{_SIDE}\s?(>{{1,3}}|<{{1,3}}|={{1,3}}|[≈≃≅≡~≻≺])\s?{_SIDE}\b(?![\w'’])")
 _DRAW = r"(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw))"
 _LINE_END = r"(?=[^\w\n]{0,4}(?m:$)|[:,.!] )"
 # "[[C]]", "Tie: ...", "Answer: both", "it is a draw"
@@ -202,7 +201,7 @@ def parse_place(reply: str | None) -> int | None:
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
     A tie ("[[A=B]]", "both") is no answer.
     """
-    text = languages.with_english_places(scoring.unwrap(reply or ""))
+    text = languages.with_english_places(scoring.unwrap(reply or "").translate(scoring.FOLDED))
     text = _REFERENCE.sub(_ordinal, _TIE.sub(_tie, _COMPARED.sub(_preferred, text)))
     places = {"1": PLACES["1"], "2": PLACES["2"], TIE: ()}
     if not re.search(r"(?i)\btext\W{0,2}[12]\b", text):
@@ -215,10 +214,11 @@ def parse_place(reply: str | None) -> int | None:
 
 def _preferred(match: re.Match[str]) -> str:
     """Return the letter that a verdict on a pair prefers, or the name of a tie."""
-    first, sign, second = match.groups()
-    if first == second or sign[0] not in "><≻≺":
+    first, second = match[1] or f"Text {match[2]}", match[4] or f"Text {match[5]}"
+    sign = match[3][0]
+    if first == second or sign not in "><≻≺":
         return TIE
-    return first if sign[0] in ">≻" else second
+    return first if sign in ">≻" else second
 
 
 def _tie(match: re.Match[str]) -> str:

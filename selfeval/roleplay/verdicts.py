@@ -22,14 +22,15 @@ LONGEST = 1200  # characters of a reason that other jurors see; longer ones are 
 _NUMBER = (
     r"(?P<value>\d{0,20}[.,]?\d{1,20})(?:\s?/\s?1(?:\.0+)?| out of 1(?:\.0+)?)?"
     r"(?![\d%/e]|[.,]\d|[\"'`]? (?:is|was|in|appears|looks)\b"
-    r"|\s?(?:%|/|out of|percent|per cent|points|to |or |and |-\s?\d|\.\.|~|±|[,|]\s?\d))"
+    r"|\s?(?:%|/|out of|percent|per cent|points|to |or |and |-\s?\d|\.\.|~|\(?±|[,|]\s?\d))"
 )
 # "0.8 -> 0.6", "0.8, revised to 0.6": whoever writes so has taken back the first, and may take back the second
 _REVISED = (
     r"(?P<revised>\d?[.,]?\d{1,20}[\s\"'`)\]}]{0,3}(?:[-=]{1,3}>|>+\s?\d|[→⇒➔➜↦]"
-    r"|\W{0,3}(?:then|now|revised|changed|updated|adjusted|lowered|raised|corrected)\b[^\d\n]{0,30}\d))"
+    r"|\W{0,3}(?:then|now|on (?:second thoughts?|reflection)|actually|wait"
+    r"|revised|changed|updated|adjusted|lowered|raised|corrected)\b[^\d\n]{0,30}\d))"
 )
-_FIGURE = rf"[\s\"'<(\[{{]{{0,3}}(?:{_REVISED}|{_NUMBER})"
+_FIGURE = rf"(?!\W{{0,3}}<\s?[\d.,]+\s?(?![>\d.,]))[\s\"'<(\[{{]{{0,3}}(?:{_REVISED}|{_NUMBER})"
 _BARE = re.compile(r"\d?[.,]\d{1,20}\.?")  # a whole reply that is a score of one dimension
 # "I'd say HUMAN_SCORE: 0.65", "Je penche ... : HUMAN_SCORE=0.6": the writer's own sentence, no quotation
 _OWN = re.compile(
@@ -37,7 +38,7 @@ _OWN = re.compile(
     r"(?:(?:i|i'd|i'll|my|we)\b|(?:je|j'|ich|yo|io|eu|ik|я)\b|我|私)"
 )
 _OTHERS = re.compile(
-    r"\"|\b(?:see|saw|read|told|quot\w+)\b"
+    r"\"|\b(?:not|never|cannot|if|unless|see|saw|read|told|quot\w+)\b|n't\b"
     r"|\b(?:it|he|she|they|b|text|reply|answer|candidate)\b [^.]{0,20}"
     r"\b(?:says?|said|writes?|wrote|claims?|has|contains?)\b"
 )
@@ -100,7 +101,7 @@ def _last(text: str, lines: Sequence[str], tag: str, quoted: set[str], judged: s
     named = re.split("[_ -]", tag.casefold())[0]
     for line in lines:
         match = _statement(line, tag) if named in line else None
-        if match and match["revised"]:
+        if match and (match["revised"] or _says_two(line, tag)):
             found = []
         elif match:
             found.append((_score(match["value"]), line in quoted or match[0] in quoted))
@@ -125,6 +126,11 @@ def _statement(line: str, tag: str) -> re.Match[str] | None:
         if (not sentence and before and match["sign"] and ends_line) or _is_own(sentence):
             return match
     return None
+
+
+def _says_two(line: str, tag: str) -> bool:
+    """Tell whether a line gives one tag two scores."""
+    return len({said["value"] for said in _spoken(tag).finditer(line)}) > 1
 
 
 def _is_own(sentence: str) -> bool:
