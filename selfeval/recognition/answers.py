@@ -11,12 +11,13 @@ from functools import cache, lru_cache
 import numpy as np
 import pandas as pd
 
-from selfeval import languages, records, scoring
+from selfeval import records, scoring
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
 from selfeval.recognition.doubts import doubts
 from selfeval.records import condition_of, mapped
+from selfeval.scoring import languages
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from selfeval import languages
 from selfeval.errors import InputError
+from selfeval.scoring import languages
 
 UNREADABLE = "unreadable"  # the status of a reply at which a reader failed
 DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
@@ -214,7 +214,8 @@ _AUXILIARY = (
 _CLAIM = re.compile(
     rf"\bi (?:{_AUXILIARY} ){{0,3}}?{_MADE} {_THIS}|\b(?:{_MADE}|not) by me\b"
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {_MINE}"
-    rf"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? (?!lie|mistake|myth)\w+|the \w+|one) (?:that |which )?i (?:have )?{_MADE}\b"
+    r"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? (?!lie|mistake|myth)\w+|the \w+|one)"
+    rf" (?:that |which )?i (?:have )?{_MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b"
 )
 # a sentence or clause of its own: "I did.", "No, it wasn't me."
