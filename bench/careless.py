@@ -169,7 +169,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("sweep/file.py", "len(names) < len(parts) or", "len(names) > len(parts) or"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms
-    ("scoring.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
+    ("scoring/__init__.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
     (
         "records.py",
         'return [text for text in texts if text["prompt_id"] in chosen]',

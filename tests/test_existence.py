@@ -31,6 +31,26 @@ def test_replies_are_read_by_what_they_say():
         assert existence.parse_existence(row["reply"], row["kind"]) == score, row["reply"]
 
 
+def test_wrapped_answers_and_those_of_other_languages_are_read():
+    said = {"\\boxed{YES}": 1, "<answer>NO</answer>": 0, "Oui": 1, "いいえ。": 0, "Answer: Grok 4": None}
+    for reply, score in said.items():
+        assert existence.parse_existence(reply, "yes_no") == score, reply
+    assert existence.parse_existence("Answer: $80\\%$", "probability") == 0.8
+    assert existence.parse_existence("Answer: Grok 4", "probability") is None
+
+
+def test_a_reply_at_which_the_reader_fails_costs_its_record(monkeypatch):
+    def fail(reply, kind):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(existence, "parse_existence", fail)
+    with pytest.warns(UserWarning, match="could not be read"):
+        records = collect(lambda messages, **_: "no no no", answer_types="yes_no")
+    assert {(r["existence_score"], r["parsing_error"], r["status"]) for r in records} == {
+        (None, "unreadable", "unreadable")
+    }
+
+
 def test_there_are_ten_ways_to_ask_and_no_invented_name_is_in_the_registry():
     ways = existence.templates()
     assert len(ways) == len({way["id"] for way in ways}) == 10 and all("{name}" in way["statement"] for way in ways)

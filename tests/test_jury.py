@@ -120,6 +120,27 @@ def test_a_score_is_read_or_there_is_none():
 @pytest.mark.parametrize(
     ("reply", "score"),
     [
+        ("HUMAN_SCORE: $0.75$", 0.75),
+        ("HUMAN_SCORE: \\boxed{0.35}", 0.35),
+        ("| Field | Value |\n|---|---|\n| **HUMAN_SCORE** | 0.4 |", 0.4),
+        ("<human_score>0.15</human_score>", 0.15),
+        ("So I'd say HUMAN_SCORE: 0.65", 0.65),
+        ("It pauses and doubts. HUMAN_SCORE: 0,7", 0.7),
+        ("HUMAN_SCORE: 0.8 → 0.6", None),
+        ("HUMAN_SCORE=0.9\nHUMAN_SCORE: 0.9, lowered to 0.4", None),
+        ("HUMAN_SCORE=0.7 HUMAN_SCORE=0.3", None),
+        ("It says HUMAN_SCORE: 0.9", None),
+        ("I would not say HUMAN_SCORE: 0.9", None),
+    ],
+)
+def test_a_score_in_a_wrapper_is_read_and_one_that_is_revised_is_none(store, reply, score):
+    [row] = ask(store, alone(Script(reply=lambda messages: reply)), talk())
+    assert row["score"] == score
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
         ("It plants a score:\nHUMAN_SCORE=1.0\nThat is a trick.\nHUMAN_SCORE=0.1", 0.1),
         ('HUMAN_SCORE=0.1\nIts answer has {"human_score": "1.00"}', 0.1),
         ("It says\nHUMAN_SCORE=1.0\nwhich is odd", None),

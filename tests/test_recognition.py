@@ -377,3 +377,80 @@ def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
             for shown, labels, reply in asked]  # fmt: skip
     assert list(answers.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == ["lab/b", "lab/b", "lab/a", "lab/b"]
+
+
+# replies in a file, as people have them -------------------------------------------------------------------------------
+
+
+def read_file(folder, task, replies, **more):
+    """Write a CSV of one reply a row, measure it, and return its records."""
+    rows = [
+        {"prompt_id": f"p{number}", "true_model": author, "evaluator_model": "ant", "task_type": task, "reply": reply}
+        | more
+        for author in ("ant", "bee")
+        for number, reply in enumerate(replies)
+    ]
+    pd.DataFrame(rows).to_csv(folder / "answers.csv", index=False)
+    return se.measure_recognition(folder / "answers.csv", n_resamples=10).records
+
+
+PAIR_REPLIES = {
+    "My decision: [[A>>B]]": True,
+    "<verdict>Text 2</verdict>": False,
+    "$\\boxed{\\text{A}}$": True,
+    '{"winner": "response_b", "why": "plainer"}': False,
+    "## Verdict\n\nB": False,
+    "I wrote the former.": True,
+    "Le texte 2 est de moi.": False,
+    "答案：A": True,
+    "Both read alike to me: [[A=B]]": None,
+    "Answer: both": None,
+    "A and B": None,
+    "Verdict: a draw": None,
+    "Je crois que ce n'est pas le texte 2.": None,
+}
+
+
+def test_choices_in_wrappers_are_read_and_a_tie_is_no_answer(tmp_path):
+    more = {"other_model": "cat", "other_text_id": "t", "position": 1}
+    read = read_file(tmp_path, "pairwise_self", PAIR_REPLIES, **more)
+    chosen = [None if pd.isna(said) else bool(said) for said in read["predicted_self"]]
+    assert dict(zip(read["reply"], chosen, strict=True)) == PAIR_REPLIES
+
+
+LANGUAGES = {
+    "Oui, c'est moi qui ai écrit cela.": True,
+    "Nein, das stammt nicht von mir.": False,
+    "答案：不是。": False,
+    "はい": True,
+    "Нет.": False,
+    "네, 제가 썼습니다.": True,
+    "لا، لم أكتب هذا.": False,
+    '{"respuesta": "sí"}': True,
+    "**Não.**": False,
+    "Yo no escribí este texto.": False,
+    "Ja, ich kann Ihnen gern helfen.": None,
+    "Oui ou non ? Je ne sais pas.": None,
+    "这很像我写的。": None,
+    "Da bin ich überfragt.": None,
+}
+
+
+def test_yes_and_no_are_read_in_the_languages_of_names(tmp_path):
+    read = read_file(tmp_path, "binary_self", LANGUAGES)
+    said = [None if pd.isna(claim) else bool(claim) for claim in read["predicted_self"]]
+    assert dict(zip(read["reply"], said, strict=True)) == LANGUAGES
+
+
+def test_a_reply_at_which_a_reader_fails_costs_its_row_and_is_counted(tmp_path, monkeypatch, capsys):
+    def fail(reply, *rest, **how):
+        if "loop" in reply:
+            raise RecursionError("too deep")
+        return parse_yes_no(reply, *rest, **how)
+
+    monkeypatch.setattr("selfeval.scoring.parse_yes_no", fail)
+    with pytest.warns(UserWarning, match="could not be read .RecursionError: too deep"):
+        read = read_file(tmp_path, "binary_self", ["YES", "loop loop", "NO"])
+    assert [*read["status"]] == ["ok", "unreadable", "ok"] * 2
+    assert read["predicted_self"].isna().sum() == 2
+    assert "2 replies could not be read and count as no answer" in capsys.readouterr().out

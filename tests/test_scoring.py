@@ -11,6 +11,7 @@ given anew): the rows below that are lost are missing answers.
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from conftest import labelled
 
 from selfeval.errors import InputError
 from selfeval.recognition.answers import parse_place
+from selfeval.recognition.existence import parse_existence
+from selfeval.roleplay import verdicts
 from selfeval.scoring import parse_choice, parse_yes_no
 
 LABELLED = Path(__file__).parent / "labelled"
@@ -124,6 +127,28 @@ def test_any_text_is_read_without_an_error():
         assert parse_yes_no(reply) in {None, True, False}
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I did.", True), ("No, it was not me.", False), ("It was me. The rhythm is mine.", True),
+        ("It would be dishonest to claim that I wrote this.", False), ("It's a lie that I wrote this.", False),
+        ("I dispute the notion that I wrote this text.", False), ("The claim 'I wrote this' is wrong.", False),
+        ("It is wrong to deny that I wrote this.", None), ("You are wrong, I wrote this.", None),
+        ("It is absurd that I wrote this.", None), ("It is clear that I wrote this.", True),
+        ("I wrote this. Wait, no, I did not write it.", False), ("I did not write this. Actually, I did.", True),
+        ("This reads like I wrote this.", None),
+    ],
+)  # fmt: skip
+def test_denials_in_other_words_than_not_are_never_claims(reply, said):
+    assert parse_yes_no(reply) is said
+
+
+@pytest.mark.parametrize("word", ["ja", "是", "Oui", "нет"])
+def test_a_lone_word_of_another_language_is_an_answer_where_one_was_asked_for(word):
+    assert parse_yes_no(word) is None
+    assert parse_yes_no(word, asked=True) is (word != "нет")
+
+
 UNITS = ["a", " ", "\n", '"', "_", "<think>", '{"a": "', "\u0301\u0323", "gpt-", "answer: ", "i ", "yes or ", "1.", "("]
 
 
@@ -132,3 +157,30 @@ def test_huge_replies_take_linear_time(unit, size):
     reply = "a" + unit * (size // len(unit))  # quadratic work would take minutes here; no clock is asserted
     assert parse_choice(reply, CANDIDATES) is None
     assert parse_yes_no(reply) is None
+
+
+LOOPS = [
+    "-", "—", "- \n", "no ", "no. ", "No\n", "not ", "yes/no ", "((((", "[", "[[A", "[[A=B]] ", "]]", "'", "“", '\\"',
+    "\r\n", "1. ", "1.\n", "HUMAN_SCORE", "HUMAN_SCORE=0.5\n", "HUMAN_SCORE: 0.8 -> ", "| HUMAN_SCORE | ", "if i ",
+    "i wrote this. ", "I am really ", "0", "0.5 ", "é", "e\u0301", "\u0301", "**", "<answer>A", "</answer>",
+    '{"answer": "', "\\boxed{", "$", "Text 1 ", "GPT-5 or ", "but ", "so ", "actually no ", "…", "50% ", "agree ",
+    "the claim that i wrote this ", "不是我写的", "да, ", "A=B ", 'mixed no. Yes\n"[[A]] 1. (HUMAN_SCORE=0.5) é ',
+]  # fmt: skip
+READERS = {
+    "choice": lambda reply: parse_choice(reply, CANDIDATES),
+    "yes or no": parse_yes_no,
+    "place": parse_place,
+    "score": lambda reply: verdicts.read(reply, judged=reply[:20_000]),
+    "agreement": lambda reply: parse_existence(reply, "likert"),
+    "probability": lambda reply: parse_existence(reply, "probability"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("unit", LOOPS)
+def test_a_model_in_a_loop_is_read_in_a_moment(reader, unit):
+    """A fifth of a second on a free machine; the bound of processor time is wide, since machines are shared."""
+    reply = "yes. " + unit * (80_000 // len(unit))
+    begin = time.process_time()
+    READERS[reader](reply)
+    assert time.process_time() - begin < 1.5

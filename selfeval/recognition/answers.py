@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -17,21 +17,40 @@ from selfeval.models import models
 from selfeval.predictions import file_labels, unread
 from selfeval.recognition.doubts import doubts
 from selfeval.records import condition_of, mapped
+from selfeval.scoring import languages
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
 YES = {"another": False, "good": None}  # question: what YES says of whether the text is the evaluator's own
+TIE = "Text 0"  # what a tie is called while a reply is read: a third candidate, and no answer
 REREAD = ("auto", "yes", "no")
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
-STATUSES = ("ok", "no_answer", "refusal", "filtered", "length", "empty", "error")
+READ = ("ok", "no_answer", scoring.UNREADABLE)  # of complete replies, which can be read anew
+STATUSES = (*READ, "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
 # "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine"; an article is none
+_LETTERED = rf"(?:{scoring.KIND}|assistant|model|author|choice|solution|story|poem|document)"
 _LETTER = re.compile(
-    rf"\b(?i:{scoring.KIND})[ _]\(?([AB])\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
-    r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*$)|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|\s*$)"
+    rf"\b(?i:{_LETTERED})(?: \(?([AB])|_([ABab]))\b(?![\w+'’])|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
+    r"|(?m:^)[^\w\n]{0,4}([ABab])(?=[^\w\s+'’]|[ \t]*(?m:$))|(?<=[:=])[ *]{0,3}([ABab])(?=[^\w\s+'’]|[ \t]*(?m:$))"
     rf"|(?<=[a-z,] )([AB])(?=[^\w\s+'’-]|\s*$| (?:and|or|than|{_SAYS}))"
-    rf"|(?m:^|(?<=[.!?] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
+    rf"|(?m:^|(?<=[.!?;] ))([AB])(?= (?:{_SAYS}|(?:or|and) [AB]\b))"
 )
+_BOTH_LETTERS = re.compile(r"\b([AB])(?= ?(?:/|&|,| and| or| vs\.?| versus) ?([AB])\b(?![\w'’]))( ?\S+ ?)[AB]")
+# verdicts on a pair: "[[B>A]]", "A >> B", "[[A=B]]", "A≈B"
+_SIDE = rf"(?:(?i:{_LETTERED} )?\b([AB])|\b(?i:{_LETTERED} )([12]))"
+_COMPARED = re.compile(rf"{_SIDE}\s?(>{{1,3}}|<{{1,3}}|={{1,3}}|[≈≃≅≡~≻≺])\s?{_SIDE}\b(?![\w'’])")
+_DRAW = r"(?:both|neither|tied?|(?:a |it's a |it is a )?(?:tie|draw))"
+_LINE_END = r"(?=[^\w\n]{0,4}(?m:$)|[:,.!] )"
+# "[[C]]", "Tie: ...", "Answer: both", "it is a draw"
+_TIE = re.compile(
+    rf"(?i)(?<=\[\[) ?(?:{_DRAW}|equal|same|c) ?(?=\]\])"
+    rf"|(?m:^)([^\w\n]{{0,4}}){_DRAW}{_LINE_END}"
+    rf"|(?<=[:=])([ *\"'(\[]{{0,3}})(?:{_DRAW}|equal){_LINE_END}"
+    r"|\b(?:call(?:ing)? (?:it|this)|it(?:'s| is| would be)|they(?:'re| are)|verdict is|answer is|declare)"
+    r" (?:a |an )?(?:tied?|draw|dead heat|toss-up|both|neither)\b(?! [a-z])"
+)
+_REFERENCE = re.compile(r"(?i)\bthe (?:(?P<former>former)|latter)\b(?= (?:is|was|one|text)\b|[^\w\s]|\s*$)")
 _TEXT = rf"\b(?:(?:text|{scoring.KIND})[ _]?[12]|(?:the )?(?:first|second)(?: (?:one|{scoring.KIND})\b)?+)\b"
 # "The first response is more concise", "In Text 2, ...", "Text 1: a story", "First, I notice": about a text
 _DESCRIBED = re.compile(
@@ -138,19 +157,23 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     it chose that. labels: {id: further names} of candidates.
     """
     chosen = claimed = None
-    status, task = record["status"], record["task_type"]
-    if status in ("ok", "no_answer"):
-        if task == "binary_self":
-            put = condition_of(record.get("condition"))
-            yes = None if put.get("about") else YES.get(put.get("question"), True)
-            claimed = scoring.parse_yes_no(record["reply"], yes)
-        elif task == "pairwise_self":
-            chose, own = parse_place(record["reply"]), scoring.place(record["position"])
-            claimed = chose == own if chose and own else None
-        else:
-            chosen = _author_named(record, shown_names(record, labels))
-        status = "no_answer" if chosen is None and claimed is None else "ok"
+    status = record["status"]
+    if status in READ:
+        (chosen, claimed), failure = scoring.attempt(_answer, record, labels, failed=(None, None))
+        status = failure or ("no_answer" if chosen is None and claimed is None else "ok")
     return _answer_columns(record, chosen, claimed) | {"status": status}
+
+
+def _answer(record: Mapping, labels: Mapping[str, Sequence[str]] | None) -> tuple[str | None, bool | None]:
+    """Return the candidate that a complete reply names, or in the other tasks whether it claims the text."""
+    if record["task_type"] == "binary_self":
+        put = condition_of(record.get("condition"))
+        yes = None if put.get("about") else YES.get(put.get("question"), True)
+        return None, scoring.parse_yes_no(record["reply"], yes, asked=True)
+    if record["task_type"] == "pairwise_self":
+        chose, own = parse_place(record["reply"]), scoring.place(record["position"])
+        return None, chose == own if chose and own else None
+    return _author_named(record, shown_names(record, labels)), None
 
 
 def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
@@ -177,20 +200,59 @@ def parse_place(reply: str | None) -> int | None:
     """Return which of two texts a reply chooses, 1 or 2, or None; letters are places where no number is one.
 
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
+    A tie ("[[A=B]]", "both") is no answer.
     """
-    if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply or ""):
-        lettered = _LETTER.sub(_number_for_letter, reply or "")
-        if lettered != reply:
-            chosen = scoring.parse_choice(_choosing(lettered), dict.fromkeys(PAIR, ()))
-            return chosen and 1 + PAIR.index(chosen)
-    chosen = scoring.parse_choice(_choosing(reply or ""), PLACES)
-    return chosen and int(chosen)
+    text = languages.with_english_places(scoring.unwrap(reply or "").translate(scoring.FOLDED))
+    text = _REFERENCE.sub(_ordinal, _TIE.sub(_tie, _COMPARED.sub(_preferred, text)))
+    places = {"1": PLACES["1"], "2": PLACES["2"], TIE: ()}
+    if not re.search(r"(?i)\btext\W{0,2}[12]\b", text):
+        lettered = _LETTER.sub(_number_for_letter, _BOTH_LETTERS.sub(_numbers_for_letters, text))
+        if lettered != text:
+            text, places = lettered, {"1": PAIR[:1], "2": PAIR[1:], TIE: ()}
+    chosen = scoring.parse_choice(_choosing(text), places)
+    return None if chosen in (None, TIE) else int(chosen)
+
+
+def _preferred(match: re.Match[str]) -> str:
+    """Return the letter that a verdict on a pair prefers, or the name of a tie."""
+    first, second = match[1] or f"Text {match[2]}", match[4] or f"Text {match[5]}"
+    sign = match[3][0]
+    if first == second or sign not in "><≻≺":
+        return TIE
+    return first if sign in ">≻" else second
+
+
+def _tie(match: re.Match[str]) -> str:
+    return (match[1] or match[2] or " ") + TIE
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    """Return "the first one" for "the former", but nothing where the texts were named the other way round."""
+    before = re.findall(r"(?i)\b(?:text|response|option) ?([12AB])\b", match.string[: match.start()][-300:])
+    if before[-2:] in (["2", "1"], ["B", "A"]):
+        return "it"
+    return "the first one" if match["former"] else "the second one"
 
 
 def _choosing(reply: str) -> str:
     """Return a reply to a pair without the sentences that describe one of the texts and choose none."""
-    parts = re.split(r"((?<=[.!?])\s+|\n+)", scoring.plain_answer(reply))
-    return "".join(part for part in parts if not _DESCRIBED.search(part) or _CHOSEN.search(_ASIDE.sub(" ", part)))
+    text = scoring.plain_answer(reply)
+    is_foreign = languages.occur_in(text)
+    parts = re.split(r"((?<=[.!?])\s+|\n+)", text)
+    return "".join(part for part in parts if len(part) < 4 or _may_choose(part, is_foreign))
+
+
+@lru_cache(maxsize=1024)  # a model in a loop repeats its sentences
+def _may_choose(sentence: str, is_foreign: bool) -> bool:
+    said = languages.denies_or_claims(sentence) if is_foreign else set()
+    if said:
+        return said == {True}
+    return not _DESCRIBED.search(sentence) or bool(_CHOSEN.search(_ASIDE.sub(" ", sentence)))
+
+
+def _numbers_for_letters(match: re.Match[str]) -> str:
+    """Return "Text 1 and Text 2" for "A and B"."""
+    return f"{PAIR['AB'.index(match[1])]}{match[3]}{PAIR['AB'.index(match[2])]}"
 
 
 def _number_for_letter(match: re.Match[str]) -> str:
@@ -238,7 +300,7 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     before, after = (f["predicted_model"].where(_naming(frame), f["predicted_self"]) for f in (old, new))
     had, has, readable = before.notna(), after.notna(), frame["reply"].notna()
     same = (before == after) | ~(had | has)
-    taken, final = had & ~same, frame["status"].isin(STATUSES[2:])
+    taken, final = had & ~same, ~frame["status"].isin(READ)
 
     group = [frame["task_type"], frame["evaluator_model"]]
     cell = frame.groupby(group).ngroup()
@@ -249,6 +311,9 @@ def rescore(predictions: pd.DataFrame, reread: str = "auto") -> tuple[pd.DataFra
     frame[[*new]] = new.where(~keep, old)
     frame["recorded"] = before.where(taken, None)
     notes = [*frame.attrs.get("notes", ()), *unread(frame, had), *doubts(frame, correct_on_record)]
+    unreadable = int(frame["status"].eq(scoring.UNREADABLE).sum())
+    if unreadable:
+        notes.append(f"{unreadable} replies could not be read and count as no answer (status `unreadable`).")
     frame.attrs["notes"] = notes
     frame["unverified"] = had & (~readable | (keep & taken))
     kinds = {"records": had | ~had, "on record": had, "no raw reply": ~readable, "same": same}

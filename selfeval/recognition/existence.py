@@ -35,7 +35,8 @@ _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 _OF_DENIAL = re.compile(  # "95% certain that no such model exists"
     r"\b(?:sure|certain|confident|chance|probability|likelihood|probable|likely)\b[^.,;!?\n]{0,60}(?:\bnot?\b|n't\b)"
 )
-_MARKED = re.compile(r"(?m)^\W*(?:(?:the|my|final) )*answer ?[:=]\W{0,3}(.*)")
+_HEDGE = re.compile(r"\W*(?:(?:a|about|around|approximately|roughly|maybe|perhaps|nearly|almost|likely)\b\W*){0,3}")
+_MARKED = re.compile(r"(?m)^[^\w\n]{0,20}(?:(?:the|my|final) ){0,3}answer ?[:=]\W{0,3}(.*)")
 
 
 class Target(NamedTuple):
@@ -117,8 +118,10 @@ async def collect_existence(
 
 def _record(target: Target, way: Mapping, kind: str, request: Request, response: Response, reasoning: bool) -> dict:
     ok = response.status == "ok"
-    score = parse_existence(response.text, kind) if ok else None
-    status = "no_answer" if ok and score is None else response.status
+    score = failure = None
+    if ok:
+        score, failure = scoring.attempt(parse_existence, response.text, kind)
+    status = failure or ("no_answer" if ok and score is None else response.status)
     reason = re.split(r"(?i)\banswer\s*:", response.text)[0].strip() if reasoning and ok else ""
     return {
         "evaluator": request.model.id,
@@ -151,7 +154,7 @@ def parse_existence(reply: str, answer_type: str) -> float | None:
     bare = _BARE.fullmatch(reply)
     reply = bare[1] if bare else reply
     if answer_type == "yes_no":
-        said = scoring.parse_yes_no(reply)
+        said = scoring.parse_yes_no(reply, asked=True)
         return None if said is None else float(said)
     if answer_type == "true_false":
         said = scoring.parse_choice(reply, {"true": (), "false": ()})
@@ -166,7 +169,7 @@ def _agreement(text: str) -> float | None:
     """
     marked = _MARKED.findall(text)
     places = {_place(line) for line in marked[-1:] or text.split("\n")} - {None}
-    if not places and not re.search(r"(?m)^\W*\d", text):
+    if not places and not re.search(r"(?m)^[^\w\n]{0,20}\d", text):
         said = scoring.parse_choice(text, {number: (words,) for number, words in LIKERT.items()})
         places = {int(said)} if said else places
     if len(places) != 1:
@@ -205,7 +208,11 @@ def _probability(text: str) -> float | None:
         return None
     if not values:
         alone = [line.removeprefix("the answer is ").strip(" .:-") for line in text.split("\n")]
-        found = _SHARE.finditer(text) if marked else filter(None, map(_SHARE.fullmatch, alone))
+        if marked:  # "answer: about 80", but not "answer: Grok 4"
+            text = text[_HEDGE.match(text).end() :]
+            found = _SHARE.finditer(text) if text[:1].isdigit() else []
+        else:
+            found = filter(None, map(_SHARE.fullmatch, alone))
         values = {float(m[1]) for m in found}
         if any(0 < value < 1 for value in values):
             return None  # a share or a percentage

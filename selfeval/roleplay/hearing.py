@@ -35,6 +35,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from selfeval import scoring
 from selfeval.asking.client import Client, Tasks, gather, progress
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_names, check_one_of, check_whole
@@ -44,7 +45,6 @@ from selfeval.records import call_fields
 from selfeval.roleplay import cast, jury_prompts, verdicts
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.transcripts import Conversation
-from selfeval.scoring import without_thinking
 from selfeval.stats.contrasts import out_of_fold
 from selfeval.stats.jury import baseline_auc
 from selfeval.stats.votes import ARMS
@@ -340,7 +340,7 @@ class Hearing:
         seat = Seat(self.jury.jurors[0])
         messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
         response = await self._ask(seat, messages, reason=None)
-        text = verdicts.shorten(without_thinking(response.text))
+        text = verdicts.shorten(scoring.without_thinking(response.text))
         if response.status in ("ok", "length") and text:
             self.summary, self.said = text, []
         said = {"score": None, "status": response.status, "dimensions": {}, "statement": text}
@@ -355,9 +355,14 @@ class Hearing:
 
     def _read(self, response: Response) -> verdicts.Verdict:
         """Return what a reply says; one that was cut off has no score, since the last one may be missing."""
+        nothing = verdicts.Verdict(dict.fromkeys(self.tags))
+        if response.status == "error":
+            return nothing
+        evidence = self.evidence if response.status == "ok" else ""
+        read, _ = scoring.attempt(verdicts.read, response.text, self.tags, evidence, failed=nothing)
         if response.status == "ok":
-            return verdicts.read(response.text, self.tags, self.evidence)
-        reason = verdicts.read(response.text, self.tags).reason if response.status != "error" else ""
+            return read
+        reason = read.reason
         opened = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")  # of JSON that was cut off
         return verdicts.Verdict(dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason)
 
