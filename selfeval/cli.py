@@ -19,7 +19,7 @@ from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
 from selfeval.models import Provider, check_part, get, get_all, providers
 from selfeval.models import models as registered
-from selfeval.paths import DATA, INSTALLED, ROOT, check_writable, shipped
+from selfeval.paths import DATA, INSTALLED, ROOT, check_begins, check_writable, shipped
 
 LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 
@@ -440,6 +440,7 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     for model in () if dry_run else (*asked, *judges):  # before the first is paid for
         require(model)
     check_writable(out)
+    check_begins(out, b'{ "model_id": ""')
     with dryrun.counting() as counts:
         runner.run_all(asked, **options)
         to_buy = dryrun.print_calls(dryrun.prices(counts))

@@ -11,6 +11,8 @@ import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from selfeval.keys import visible
+
 PACKAGE = Path(__file__).parent
 
 
@@ -23,7 +25,7 @@ class SelfevalError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints in place of a traceback."""
-        return [f"{type(self).__name__}: {self}", *_line_of_user(self)]
+        return [visible(f"{type(self).__name__}: {self}"), *_line_of_user(self)]
 
 
 def say(kind: type, error: BaseException, frames, before=sys.excepthook) -> None:
@@ -145,6 +147,12 @@ def check_at_least(name: str, value, least: float = 0) -> None:
     """Raise `InputError` unless a parameter is a finite number of at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
         raise InputError(f"`{name}` must be a finite number of at least {least}, got {value!r}.")
+
+
+def check_name(name: str, value) -> None:
+    """Raise `InputError` for a name that no file takes: one with half of a sign, which is called a lone surrogate."""
+    if isinstance(value, str) and not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise InputError(f"`{name}` is {value!r:.80}, with half of a sign (a lone surrogate); write the whole name.")
 
 
 def check_one_of(name: str, value, known) -> None:

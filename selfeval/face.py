@@ -19,8 +19,9 @@ from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
 from selfeval.identity.suite import ARMS, run_suite
+from selfeval.keys import visible
 from selfeval.models import Model, get_all
-from selfeval.paths import HOME
+from selfeval.paths import HOME, check_begins
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
@@ -41,6 +42,7 @@ Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
 ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
 BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
+BY_TEXT = b'{"text_id": 1'  # how files of texts, and of answers about texts, begin
 READ_BY = {"recognition": "discrimination", "identity": "claim_discrimination", "jury": "auc"}  # kind: its number
 OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
 
@@ -71,6 +73,8 @@ def generate_texts(
     """
 
     async def work(client: Client) -> Records:
+        if corpus:
+            check_begins(records.corpus_file(corpus), BY_TEXT)
         asked, people = texts.writing_prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
         written, failures = await texts.generate_texts(client, get_all(models, "write texts"), asked, **how)
@@ -86,7 +90,13 @@ def generate_texts(
 
 def _tell(sentences: Sequence[str]) -> None:
     for sentence in sentences:
-        print(sentence)
+        print(visible(sentence))
+
+
+def _check_place(out: str, *names: str) -> None:
+    """Raise `InputError` where a folder has another file by the name of records about texts, before any is bought."""
+    for name in names if out else ():
+        check_begins(records.data_path(out) / f"{name}.jsonl", BY_TEXT)
 
 
 def _keep(out: str, **tables: Sequence[dict]) -> None:
@@ -152,6 +162,8 @@ def collect_predictions(
     how = {"tasks": tasks, "repeats": repeats, "seed": seed, "peers": peers}
 
     async def work(client: Client) -> Records:
+        named = [tasks] if isinstance(tasks, str) else tasks
+        _check_place(out, *(f"predictions_{task}" for task in named))
         rows = records.read_texts(texts, limit)
         _tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models, "recognise texts")
@@ -223,6 +235,7 @@ def likelihoods(
     """
 
     async def work(client: Client) -> Records:
+        _check_place(out, "likelihoods")
         rows = records.read_texts(texts, limit)
         chosen = get_all(_authors(rows) if models is None else models)
         rows = design.match_authors(rows, chosen, allow_strangers=True)
@@ -912,7 +925,7 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     for name, file in files.items():
         if file.exists():
             table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
-            read[name] = table.fillna(dict.fromkeys(TEXT & {*table}, ""))
+            read[name] = records.from_spreadsheet(table.fillna(dict.fromkeys(TEXT & {*table}, "")))
     names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
     rows = read[kind]
     if kind == "identity":  # beside the estimates over all templates, the file has families and conditions

@@ -10,7 +10,11 @@ import re
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
 READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called
-WORDS = {"key", "apikey", "token", "secret", "secrets", "password", "passwords", "passwd", "credentials"}
+SECRET_NAME = re.compile(  # of the words of a name in small letters, joined by blanks
+    r"(?<!\w)(?:key|jwt|cookies?|webhook|credentials?|creds|connection string)(?!\w)"
+    r"|(?:(?:api|access|auth|secret|private|ssh)key|token|secrets?|passwords?|passwd|passphrase|passcode)(?!\w)"
+    r"|\w (?:pass|pat|pwd|auth|dsn|sas)$"  # PWD alone is a folder, and `pass` elsewhere a verb
+)
 PASSWORD = re.compile(r"://[^:/@\s]*:([^/\s]+)@")  # in an address
 BEGINNINGS = {  # how keys begin: how they go on
     "sk- pk- rk- sk_ pk_ rk_": r"(?=(?:[\w-]{0,60}?\d){3})[\w-]{16,}",  # OpenAI, OpenRouter, Anthropic, Stripe
@@ -26,10 +30,11 @@ BEGINNINGS = {  # how keys begin: how they go on
 SHAPES = {begin: rf"{begin}(?<!\w{begin}){rest}" for begins, rest in BEGINNINGS.items() for begin in begins.split()}
 SECRET_VALUE = re.compile("|".join(SHAPES.values()), re.ASCII)
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+HIDDEN = (  # signs that nobody sees, or that turn a text round, for a pattern's brackets
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f"
 )
+_HIDDEN = re.compile(f"[{HIDDEN}]")
 _MARKS = {"\0": "‹NUL›", "\r": "‹CR›", "\x1b": "‹ESC›"}
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # of these, what does harm
 
@@ -54,15 +59,16 @@ def plain(text: str) -> str:
 def is_secret_name(name: str) -> bool:
     """Tell whether a name (of a parameter, of a variable) says that its value is a secret."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", str(name))
-    return bool(WORDS & {*map(str.lower, words)})
+    return bool(SECRET_NAME.search(" ".join(words).lower()))
 
 
 def values() -> dict[str, str]:
     """Return {name: value} of the secrets in this environment, also passwords in addresses, and of keys once read."""
     found = dict(READ)
     for name, text in os.environ.items():
-        if is_secret_name(name) and re.search(r"\d", text) and re.search("[A-Za-z]", text):  # `KEY=notebook` is none
-            found[name] = text.strip()
+        text = text.strip()
+        if is_secret_name(name) and re.search(r"[\d ]", text) and re.search("[A-Za-z]", text):  # `KEY=notebook` is none
+            found[name] = text
         if password := PASSWORD.search(text):
             found[f"{name} (password)"] = password[1]
     return {name: value for name, value in found.items() if len(value) >= SHORTEST}

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +20,7 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import dotenv_values, load_dotenv
 
-from selfeval.errors import InputError, did_you_mean
+from selfeval.errors import InputError, check_name, did_you_mean
 from selfeval.keys import READ, redact
 from selfeval.paths import HOME, shipped
 
@@ -355,6 +356,13 @@ def check_part(model: Model, part: str) -> Model:
     raise InputError(f"{model.id} cannot {part}; {others} can.")
 
 
+def stripped(value):
+    """Return a text without blanks around it, its accents composed; other values, and such a text, as they are."""
+    if not isinstance(value, str) or (value == value.strip() and unicodedata.is_normalized("NFC", value)):
+        return value
+    return unicodedata.normalize("NFC", value.strip())
+
+
 def _plays(model: Model, part: str) -> bool:
     """Tell whether a model plays a part: every one that is not simulated, and one whose role is for this part."""
     if model.simulation is None or model.provider.name != "sim":
@@ -377,6 +385,10 @@ def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable], part
     if not ids:
         raise InputError("A list of models must name at least one, got [].")
     found = [get(i) for i in ids]
+    for model in found:
+        check_name("models", model.id)
+        if (name := stripped(model.id)) != model.id:
+            raise InputError(f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}; write it so.")
     if twice := _twice([model.id for model in found]):
         called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")

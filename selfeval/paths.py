@@ -16,6 +16,7 @@ INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clo
 ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
 HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
 DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
+BEGINNING = 100  # bytes that tell what a file is
 
 
 def shipped(name: Path | str) -> Path:
@@ -25,13 +26,36 @@ def shipped(name: Path | str) -> Path:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all.
-
-    A lone surrogate cannot be written as UTF-8 but as an escape, which in JSON means the same.
-    """
+    """Write a file whole or not at all, in the place of none or of one that begins alike."""
+    content = content if isinstance(content, bytes) else in_utf8(content).encode()
+    check_begins(path, content)
     with replacing(path) as temporary:
-        temporary.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
+        temporary.write_bytes(content)
         temporary.replace(path)
+
+
+def in_utf8(text: str) -> str:
+    """Return a text that UTF-8 holds: a lone surrogate becomes its escape, which in JSON means the same."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def check_begins(path: Path, content: bytes) -> None:
+    """Raise `InputError` where a file is there that begins otherwise than this content: somebody else wrote it."""
+    old = b""
+    if path.is_file():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            old = file.read(BEGINNING)
+    if old and content and _beginning(old) != _beginning(content):
+        raise InputError(
+            f"{path} holds something else than what is to be written there, and nothing is replaced that this tool "
+            "did not write; move that file away, or choose another name or folder."
+        )
+
+
+def _beginning(content: bytes) -> str:
+    """Return how a file begins: a few letters, or the first field of its first record, in a list or not."""
+    text = " ".join(content[:BEGINNING].decode("utf-8", "replace").split())
+    return text.lstrip("[ ").partition('": ')[0][:12]
 
 
 def check_writable(path: Path) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from selfeval import records, scoring
-from selfeval.errors import InputError, check_one_of, did_you_mean
+from selfeval.errors import InputError, check_name, check_one_of, did_you_mean
 from selfeval.models import Model, display_names, models
 from selfeval.records import PREDICTION_FIELDS, condition_of, is_text, mapped
 from selfeval.scoring import name_key, place
@@ -219,11 +218,33 @@ def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Se
         yield row
 
 
+def _read_cells(path: str | Path, column: pd.Series, read: Callable) -> pd.Series:
+    """Return a column with what its texts mean, equal ones as one object; an error says in which record."""
+    made = {}
+    for number, value in enumerate(column.tolist(), 1):
+        if isinstance(value, str) and value not in made:
+            try:
+                made[value] = read(value)
+            except InputError as error:
+                raise InputError(f"{path}, record {number}: `{column.name}` {error}") from error
+    if not made:
+        return column
+    values = [made[value] if isinstance(value, str) else value for value in column.tolist()]
+    return pd.Series(values, column.index, object)
+
+
+def _condition(cell: str):
+    return condition_of(cell) if records.OBJECT.match(cell) else cell
+
+
 # fields ---------------------------------------------------------------------------------------------------------------
 
 
 def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return a table under our names; names: {theirs: ours}; one called `condition` is a part of it."""
+    for name in frame:
+        if "condition" in names.get(name, [name]):
+            frame[name] = _read_cells(path, frame[name], _condition)
     ours = ({} if "reasoning" in frame else {"returned_reasoning": ["reasoning"]}) | names
     fields = [(field, name) for name in frame for field in ours.get(name, [name])]
     parts = [name for field, name in fields if field == "condition" and name in names]
@@ -294,6 +315,8 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
     counts: Counter = Counter()
     for field in (field for field in SPELLED if field in frame):
         names = frame[field].value_counts().to_dict()
+        for name in names:
+            check_name(field, name)
         counts.update({name: times for name, times in names.items() if isinstance(name, str)})
     changed, told = records.one_spelling(counts, known)
     if changed:
@@ -506,7 +529,7 @@ def _is_block(value) -> bool:
 
 def _as_list(value: str):
     """Return the names of a CSV as a list: "['a', 'b']" or "a;b"."""
-    return yaml.safe_load(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
+    return records.plain_yaml(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
 
 
 def _is_share(value) -> bool:
@@ -522,7 +545,6 @@ READ = {  # field: how a text in it is read
     "predicted_self": lambda value: TRUTH.get(value.strip().lower(), value),
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
-    "condition": lambda value: condition_of(value) if records.OBJECT.match(value) else value,
 }
 IN_LINEUP = partial(place, most=999)
 NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
@@ -544,10 +566,8 @@ NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the las
 def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
     """Put one form of a value in the place of others; raise `InputError` for a wrong one: record, rule and remedy."""
     for name, read in READ.items():
-        values = frame[name].tolist() if name in frame else []
-        if any(issubclass(kind, str) for kind in {*map(type, values)}):
-            values = mapped(values, lambda value, read=read: read(value) if isinstance(value, str) else value)
-            frame[name] = pd.Series(values, frame.index, object)
+        if name in frame:
+            frame[name] = _read_cells(path, frame[name], read)
     there = frame.reindex(columns=["reply", *NULLABLE]).notna()
     for name, tasks, ok, rule in RULES:
         rows = frame["task_type"].isin(tasks) | (not tasks)
@@ -573,7 +593,7 @@ def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
     """Say of how many pairs it is supposed that their judges were asked which text `true_model` wrote."""
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=[*NAMES, "condition"])
     wrote = pairs[["true_model", "other_model"]].eq(pairs["evaluator_model"], axis=0).any(axis=1)
-    named = pairs["condition"][~wrote].map(records.names_author).sum()
+    named = sum(map(records.names_author, pairs["condition"][~wrote]))
     return [
         f"{Path(path).name}: {named} pairs are judged by a model that wrote neither text, and are read as the question "
         "which of the two `true_model` wrote; if it was which is better, say so of the file "

@@ -22,16 +22,20 @@ import pandas as pd
 import yaml
 
 from selfeval.asking.request import Request, Response
-from selfeval.errors import InputError, check_whole, did_you_mean
-from selfeval.models import decode, listed
-from selfeval.paths import DATA, shipped, write_whole
+from selfeval.errors import InputError, check_name, check_whole, did_you_mean
+from selfeval.keys import HIDDEN, visible
+from selfeval.models import decode, listed, stripped
+from selfeval.paths import DATA, in_utf8, shipped, write_whole
 
 PREDICTION_FIELDS = (
     "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
-FORMULA = re.compile(r"[=+\-@\s＝＋－＠]")  # how a cell begins that a spreadsheet computes
+# How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide it; blanks
+# and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
+FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
+DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
 OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, as JSON or as Python shows it
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
@@ -211,15 +215,34 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 def for_spreadsheet(table):
     """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
 
-    Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    So does what stands behind a semicolon, a tab or a line break, at which some divide a cell. Line breaks are \\n: a
+    bare \\r would end the row. Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    `from_spreadsheet` is the way back.
     """
 
     def guarded(value):
         if not isinstance(value, str):
             return value
-        return f"'{value}" if FORMULA.match(value) and not NUMBER.fullmatch(value) else value
+        lines = in_utf8(value).replace("\r\n", "\n").replace("\r", "\n")
+        return "".join(f"'{part}" if _is_computed(part) else part for part in DIVIDES.split(lines))
 
     return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
+
+
+def from_spreadsheet(table):
+    """Return a copy of a DataFrame without what `for_spreadsheet` put in front of texts."""
+
+    def bare(value):
+        if not isinstance(value, str) or "'" not in value:
+            return value
+        parts = DIVIDES.split(value)
+        return "".join(part[1:] if part[:1] == "'" and _is_computed(part[1:]) else part for part in parts)
+
+    return table.map(bare).set_axis(table.columns.map(bare), axis=1)
+
+
+def _is_computed(part: str) -> bool:
+    return bool(FORMULA.match(part)) and not NUMBER.fullmatch(part)
 
 
 def read_jsonl(path: Path) -> list[dict]:
@@ -298,7 +321,7 @@ def _rows_under(path: Path, value: dict, name: str) -> list:
         raise InputError(f"{path} holds rows under {', '.join(several)}; write those that are meant to a file.")
     beside = [other for other in value if other != name]
     left_out = f"; left out {'is' if len(beside) == 1 else 'are'} {', '.join(beside)}" if beside else ""
-    print(f"{path}: the records are those under `{name}`{left_out}.")
+    print(visible(f"{path}: the records are those under `{name}`{left_out}."))
     return value[name]
 
 
@@ -426,7 +449,8 @@ def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, 
         if field not in there and len(same) == 1:
             found[same[0]] = field
     if found:
-        print(f"{where}: {', '.join(f'`{theirs}` is read as `{ours}`' for theirs, ours in found.items())}.")
+        read_as = ", ".join(f"`{theirs}` is read as `{ours}`" for theirs, ours in found.items())
+        print(visible(f"{where}: {read_as}."))
     return found
 
 
@@ -497,14 +521,7 @@ def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
 
 def prompt_id_of(prompt: str) -> str:
     """Return an id for a prompt without one: a hash of its text, without blanks around it."""
-    return hashlib.sha256(stripped(prompt).encode()).hexdigest()[:12]
-
-
-def stripped(value):
-    """Return a text without blanks around it, its accents composed; other values, and such a text, as they are."""
-    if not isinstance(value, str) or (value == value.strip() and unicodedata.is_normalized("NFC", value)):
-        return value
-    return unicodedata.normalize("NFC", value.strip())
+    return hashlib.sha256(stripped(prompt).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def spelling_key(name: str) -> str:
@@ -604,6 +621,8 @@ def _text_record(row: Mapping) -> dict:
     display = row.get("author_display") or row.get("model_display_name") or author
     prompt_id = stripped(row.get("prompt_id")) or prompt_id_of(prompt)
     _check_texts({"author_display": display}, "author_display")
+    check_name("author", author)
+    check_name("author_display", display)
     if not isinstance(prompt_id, str | int | float):
         raise InputError(f"`prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
     sample = decode(int, row.get("sample") or 0, "the record", "sample")
@@ -617,12 +636,24 @@ def _text_record(row: Mapping) -> dict:
 
 
 def condition_of(condition) -> dict:
-    """Return a record's condition as a mapping; a file may have it as text: "key=value;...", or as `OBJECT`."""
+    """Return a record's condition as a mapping; a file may have it as text: "key=value;...", or as `OBJECT`.
+
+    Raises `InputError` where such an object cannot be read.
+    """
     if isinstance(condition, str) and OBJECT.match(condition):
-        return yaml.safe_load(condition.replace(": None", ": null"))
+        return plain_yaml(condition.replace(": None", ": null"))
     if isinstance(condition, str):
         return dict(map(str.strip, part.split("=", 1)) for part in condition.split(";") if "=" in part)
     return condition if isinstance(condition, dict) else {}
+
+
+def plain_yaml(cell: str):
+    """Return the list or mapping that a cell of a table holds as JSON, YAML or Python shows it; else `InputError`."""
+    try:
+        return yaml.safe_load(cell)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = str(getattr(error, "problem", None) or error).partition("\n")[0]
+        raise InputError(f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON.") from error
 
 
 def names_author(condition) -> bool:

@@ -149,7 +149,7 @@ def test_a_kernel_shows_what_it_could_not_send(monkeypatch):
 
 
 def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
-    cells = ["=1+1", "+cmd", "-1+cmd", "@x", "\t=1", "\r=1", "＝1", "-2+3", "=E1", "- a"]
+    cells = ["=1+1", "+cmd", "-1+cmd", "@x", " =1", "\x0b=1", "＝1", "-2+3", "=E1", "- a"]
     fine = ["−0.5", "a=1", "1", "", "'x", "-0.12", "-0.12 [-0.30, 0.06]", "+0.5", "= 0.034", "-1e-5", "-12.5%"]
     table = pd.DataFrame({"=a": cells + fine, "n": range(-7, 14), "f": -0.5})
     made = records.for_spreadsheet(table)

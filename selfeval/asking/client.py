@@ -22,6 +22,7 @@ from selfeval.asking.endpoint import Again, Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
+from selfeval.keys import visible
 from selfeval.models import Model
 
 P, R = ParamSpec("P"), TypeVar("R")
@@ -341,10 +342,11 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
     if client.tally != Tally():
         print(client.tally)
     for model, why in client.given_up().items():
-        print(f"{model} is not asked any more: {why}")
+        print(visible(f"{model} is not asked any more: {why}"))
     for model, names in client.served.items():
         if len(names) > 1:
-            print(f"{model}, served by {', '.join(sorted(names))}: its numbers mix them; docs/models.md pins one.")
+            several = f"{model}, served by {', '.join(sorted(names))}"
+            print(visible(f"{several}: its numbers mix them; docs/models.md pins one."))
     return found
 
 

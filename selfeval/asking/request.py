@@ -19,7 +19,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 GIVEN = "; a function is given messages, [{'role': 'user', 'content': 'Hello'}], and not a text"
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 _BLOCK = re.compile(
-    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8})[.:]\n\n"
+    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8,64})[.:]\n\n"
     r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
     re.M | re.S,
 )
@@ -236,18 +236,23 @@ def user(text: str) -> list[dict]:
 
 
 def mark_of(text: str) -> str:
-    """Return a line that a text cannot contain, since it holds the text's own hash."""
-    return f"TEXT {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    """Return a line that a text does not contain: eight digits of its own hash, or more where it was made to hold them.
+
+    Such a text takes some billion tries, and every other keeps the mark that stored requests have.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    marks = (f"TEXT {digest[:length]}" for length in (8, 16, 32))
+    return next((mark for mark in marks if mark not in text), f"TEXT {digest}")
 
 
 def fenced(text: str) -> str:
-    """Return a text between two equal lines that it cannot contain."""
+    """Return a text between two equal lines that it does not contain."""
     mark = mark_of(text)
     return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
 
 
 def titled(title: str, text: str) -> str:
-    """Return a text with its title, between two equal lines that it cannot contain."""
+    """Return a text with its title, between two equal lines that it does not contain."""
     return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
 
 

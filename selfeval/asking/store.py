@@ -262,6 +262,9 @@ class Store:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
             raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "replies" not in tables:
+            raise StoreError(f"{self.path} is a database of something else; name another file in SELFEVAL_STORE.")
         with connection:
             if version < VERSION:
                 connection.execute("PRAGMA journal_mode=WAL")

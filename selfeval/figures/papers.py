@@ -4,17 +4,24 @@ import re
 
 import pandas as pd
 
-SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"} | {"~": r"\textasciitilde{}"})
+from selfeval.keys import visible
+
+SPECIAL = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 SIGNS = {"−": "--", "≤": r"$\leq$", "<": "$<$", '"': "''"}
 
 
 def escaped(text: str) -> str:
-    """Return a text that LaTeX prints as it is; quotes open and close."""
-    text = text.replace("\\", "/").translate(SPECIAL).replace("^", r"\textasciicircum{}")
+    """Return a text on one line that LaTeX prints as it is; quotes open and close.
+
+    A [ or * where a row begins would be an option of the row before, so it stands in braces.
+    """
+    text = " ".join(visible(text).split())
+    text = text.translate(str.maketrans(SPECIAL))
     text = re.sub(r'(^|[\s(])"', r"\1``", text)
     for sign, command in SIGNS.items():
         text = text.replace(sign, command)
-    return text
+    return re.sub(r"^[\[*]", r"{\g<0>}", text)
 
 
 def halves(cell: str) -> tuple[str, str]:

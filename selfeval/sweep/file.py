@@ -96,7 +96,13 @@ class Run:
         return False
 
     def begin(self) -> None:
-        """Empty the folder for the notebook."""
+        """Empty the folder for the notebook; raise `InputError` where it is not that of an earlier run."""
+        is_run = (self.folder / "parameters.yaml").is_file()
+        if not is_run and self.folder.is_dir() and any(self.folder.iterdir()):
+            raise InputError(
+                f"{self.folder} holds files that are not of a run, and it would be emptied; move them, or name another "
+                "folder with --out."
+            )
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)  # the kernel of a killed worker writes how far it is to its end
         write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))

@@ -6,7 +6,6 @@ everything that a model may have said, and a content security policy forbids all
 
 import contextlib
 import re
-import shutil
 import sysconfig
 from collections.abc import Sequence
 from html import escape
@@ -38,10 +37,11 @@ img { max-width: 100%; } pre { white-space: pre-wrap; } pre, p { overflow-wrap: 
 td { overflow-wrap: anywhere; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
-PAGE = """<!doctype html>
+MARK = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
+"""  # how every page of a report begins, so that the next report knows what it may replace
+PAGE = """{mark}<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
 {body}
 </body></html>
@@ -56,11 +56,11 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
     or where `out` holds something else.
     """
     out, runs = Path(out or DATA / "report"), DATA / "runs"
-    if out.exists() and {each.name for each in out.iterdir()} - {"index.html", "pages"}:
-        raise InputError(f"The folder {out} holds files that are not of a report; name an empty one with --out.")
+    earlier = _pages_of(out)
     folders = [*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"]
     files = _notebooks(folders)
-    shutil.rmtree(out / "pages", ignore_errors=True)
+    for page in earlier:
+        page.unlink()
     rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
     for number, file in enumerate(files, 1):
         above = _above(file, folders)
@@ -70,6 +70,34 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
     table = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     write_whole(out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>"))
     return out / "index.html"
+
+
+def _pages_of(out: Path) -> list[Path]:
+    """Return the pages of the report in a folder; raise `InputError` where it holds anything else."""
+    found = []
+    for file in [*_files_of(out), *_files_of(out / "pages")]:
+        if file == out / "pages" and file.is_dir() and not file.is_symlink():
+            continue
+        is_named = file == out / "index.html" or file.parent == out / "pages"
+        if not (is_named and _is_page(file)):
+            raise InputError(
+                f"The folder {out} holds files that are not of a report, such as {file.relative_to(out)}; name an "
+                "empty one with --out."
+            )
+        found.append(file)
+    return found
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _is_page(file: Path) -> bool:
+    """Tell whether a file is a page that a report wrote."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with file.open(encoding="utf-8", errors="replace") as page:
+        return page.read(len(MARK)) == MARK
 
 
 def _notebooks(folders: list[Path]) -> list[Path]:
@@ -149,7 +177,7 @@ def _conclusion(folder: Path) -> str:
 
 def _html(title: str, body: str) -> str:
     style = STYLE + HtmlFormatter().get_style_defs(".highlight")
-    return PAGE.format(title=escape(title), body=body, style=style)
+    return PAGE.format(mark=MARK, title=escape(title), body=body, style=style)
 
 
 def _clean(text: str, above: Sequence[str]) -> str:
