@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from selfeval.asking import thinking
 from selfeval.errors import InputError
 
 DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
@@ -41,7 +42,6 @@ _NO_NAME = frozenset(
 )
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
-THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 _FOLDED = str.maketrans(
     {"—": " - ", "−": "-", **dict.fromkeys("‘’‚‛′´", "'"), **dict.fromkeys("“”„‟″«»", '"')}
 )  # an em dash stands between thoughts, never in a name
@@ -226,18 +226,17 @@ def _fold(match: re.Match[str]) -> str:
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without its reasoning: from an unclosed tag on, and up to a closing tag that was never opened."""
-    return re.split(r"(?i)</think(?:ing)?>", THOUGHT.sub("", reply))[-1].strip()
+    """Return a reply without its thinking, wherever that stands, and without the marks of a chat template."""
+    return thinking.split(reply, anywhere=True)[1].strip()
 
 
 def plain_answer(reply: str | None) -> str:
     """Return the part of a reply that can hold an answer, normalised; empty where there is none.
 
-    Dropped: reasoning between think tags (from an unclosed tag on; up to a closing tag that was never opened),
-    texts that begin with "error", and of a JSON object all but its answer (or its text values if no key says so).
-    An answer tag becomes "answer:" on a line of its own.
+    Dropped: thinking, texts that begin with "error", and of a JSON object all but its answer (or its text values if no
+    key says so). An answer tag becomes "answer:" on a line of its own.
     """
-    told = without_thinking(normalise(reply or ""))
+    told = normalise(without_thinking(reply or ""))
     text = _TAG.sub(lambda tag: "\n" if tag[1] else "\nanswer: ", told).strip()
     if re.match(r"\W{0,8}error\b", text):
         return ""
@@ -397,7 +396,8 @@ def lineup_entry(reply: str | None, position) -> str:
     Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
     all of them.
     """
-    if (reply or "").lstrip().startswith("{"):
+    reply = without_thinking(reply or "")
+    if reply.startswith("{"):
         said = _PAIR.findall(normalise(reply))
     else:
         entries = filter(None, map(_ENTRY.match, plain_answer(reply).split("\n")))
@@ -409,7 +409,7 @@ def lineup_entry(reply: str | None, position) -> str:
 
 def parse_likelihood(reply: str | None) -> float | None:
     """Return the probability, 0 to 1, that stands in percent below a reply's answer or in its JSON, or None."""
-    text = normalise(reply or "")
+    text = normalise(without_thinking(reply or ""))
     answer, _, last = text.rpartition("\n")
     found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
     if not found or float(found[1]) > 100 or (0 < float(found[1]) < 1 and not re.search("[%t/]", found[0])):

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import yaml
 
+from selfeval.asking import thinking
 from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
 from selfeval.records import data_path
-from selfeval.scoring import THOUGHT
 
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
@@ -25,7 +25,6 @@ KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a c
 MARKS = set(",(\"'[/&:-)")
 ENDS = set(".!?\n")
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
-_THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
 _CJK = re.compile(r"[\u3040-\u9fff]+")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
@@ -186,7 +185,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 
     Marks around a name alone only name, and the names and answers of a JSON object are none.
     """
-    spans, at = [match.span() for match in _THOUGHT.finditer(plain.text)], 0
+    spans, at = [(start, end) for start, *_, end in thinking.spans(plain.text)], 0
     for line in plain.text.split("\n"):
         if line.startswith(">"):
             spans.append((at, at + len(line)))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval import records, scoring
+from selfeval.asking import thinking
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
@@ -178,12 +179,13 @@ def parse_place(reply: str | None) -> int | None:
 
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
     """
-    if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply or ""):
-        lettered = _LETTER.sub(_number_for_letter, reply or "")
+    reply = scoring.without_thinking(reply or "")
+    if not re.search(r"(?i)\btext\W{0,2}[12]\b", reply):
+        lettered = _LETTER.sub(_number_for_letter, reply)
         if lettered != reply:
             chosen = scoring.parse_choice(_choosing(lettered), dict.fromkeys(PAIR, ()))
             return chosen and 1 + PAIR.index(chosen)
-    chosen = scoring.parse_choice(_choosing(reply or ""), PLACES)
+    chosen = scoring.parse_choice(_choosing(reply), PLACES)
     return chosen and int(chosen)
 
 
@@ -200,7 +202,7 @@ def _number_for_letter(match: re.Match[str]) -> str:
 
 
 def _author_named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
-    reply = record["reply"]
+    reply = scoring.without_thinking(record["reply"] or "")
     if record["task_type"] == "lineup":
         reply = scoring.lineup_entry(reply, record["position"])
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
@@ -292,11 +294,8 @@ def _reply_text(value) -> str | None:
         with contextlib.suppress(ValueError):
             blocks = json.loads(value)
             value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_reply_text, value)))
-    if isinstance(value, dict):  # reasoning is left out
-        said = value.get("type", "text") in ("text", "output_text", "message")
-        return (_reply_text(value.get("text", value.get("content"))) if said else None) or ""
+    if isinstance(value, list | dict):
+        return thinking.of_parts(value, between="\n")[1]
     return value if isinstance(value, str) else None
 
 
