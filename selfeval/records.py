@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from selfeval.asking import thinking
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_name, check_whole, did_you_mean
 from selfeval.keys import HIDDEN, visible
@@ -617,7 +618,9 @@ def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
 
 def _text_record(row: Mapping) -> dict:
     _check_texts(row, "author/model", "prompt", "text")
-    author, prompt, text = row.get("author") or row["model"], row["prompt"], row["text"]
+    author, prompt = row.get("author") or row["model"], row["prompt"]
+    thought, text = thinking.split(row["text"])
+    _check_texts({"text": text}, "text")
     display = row.get("author_display") or row.get("model_display_name") or author
     prompt_id = stripped(row.get("prompt_id")) or prompt_id_of(prompt)
     _check_texts({"author_display": display}, "author_display")
@@ -629,6 +632,8 @@ def _text_record(row: Mapping) -> dict:
     first = text_fields(author, display, str(prompt_id), prompt, sample, text)
     if row.get("text_id") is not None:
         first["text_id"] = decode(int, row["text_id"], "the record", "text_id")
+    if thought:
+        first["reasoning"] = thought
     return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
 
 

@@ -6,9 +6,10 @@ import json
 import random
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
+from selfeval.asking import thinking
 from selfeval.errors import InputError, SelfevalError, check_one_of, is_amount, is_count
 from selfeval.models import Model, models
 
@@ -124,6 +125,14 @@ class Response:
         """Tell whether a model that had no room for thinking spent on it all that it was given."""
         had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
         return self.status == "length" and not self.text.strip() and not had_room
+
+    def without_thinking(self) -> "Response":
+        """Return the response with thinking in its text, as a function of the user's may leave it, in `reasoning`."""
+        thought, said = thinking.split(self.text)
+        if said == self.text:
+            return self
+        status = "empty" if self.status == "ok" and not said.strip() else self.status
+        return replace(self, text=said, status=status, reasoning=self.reasoning or thought)
 
     def tokens(self) -> int:
         """Return the tokens of prompt and reply, 0 where the provider does not count them."""

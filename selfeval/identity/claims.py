@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
+from selfeval.asking import thinking
 from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
 from selfeval.identity.phrases import ENDS, PHRASES, WORDS
-from selfeval.scoring import THOUGHT
 
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
@@ -29,7 +29,6 @@ ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question th
 MOST_NAMES = 1_000  # of a reply that repeats itself without end, what stands behind so many is not read
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
-_THOUGHT = re.compile(rf"{THOUGHT.pattern}|\A(?:(?!<think).)*</think(?:ing)?>", THOUGHT.flags)  # also never opened
 _OTHER_SCRIPT = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")  # a particle follows a name without a space
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
@@ -126,7 +125,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 
     Marks around a name alone only name, and the names and answers of a JSON object are none.
     """
-    spans, at = [match.span() for match in _THOUGHT.finditer(plain.text)], 0
+    spans, at = [(start, end) for start, *_, end in thinking.spans(plain.text)], 0
     for line in plain.text.split("\n"):
         if line.startswith(">"):
             spans.append((at, at + len(line)))

@@ -22,6 +22,7 @@ from selfeval.identity.names import Entity, Names, compare, content, entity, ent
 from selfeval.keys import visible
 from selfeval.models import Model, get, models
 from selfeval.records import Rows, records_of, rows_of
+from selfeval.scoring import without_thinking
 from selfeval.stats.identity import FALSE, SITUATION
 
 SCORING = ("claims", "keyword_match", "regex", "judge")
@@ -57,7 +58,7 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
         return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
         return judged[text] and assess_verdict(judged[text], text, sides)
-    mine, others = found_names(text, sides.own, sides.others, scoring)
+    mine, others = found_names(without_thinking(text), sides.own, sides.others, scoring)
     return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
 
 

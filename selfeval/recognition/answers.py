@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval import records, scoring
+from selfeval.asking import thinking
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
@@ -202,7 +203,8 @@ def parse_place(reply: str | None) -> int | None:
     A sentence that describes a text ("The first is more concise") chooses none, unless it also says so ("... is mine").
     A tie ("[[A=B]]", "both") is no answer.
     """
-    text = languages.with_english_places(scoring.unwrap(reply or "").translate(scoring.FOLDED))
+    said = scoring.unwrap(scoring.without_thinking(reply or ""))
+    text = languages.with_english_places(said.translate(scoring.FOLDED))
     text = _REFERENCE.sub(_ordinal, _TIE.sub(_tie, _COMPARED.sub(_preferred, text)))
     places = {"1": PLACES["1"], "2": PLACES["2"], TIE: ()}
     if not re.search(r"(?i)\btext\W{0,2}[12]\b", text):
@@ -262,7 +264,7 @@ def _number_for_letter(match: re.Match[str]) -> str:
 
 
 def _author_named(record: Mapping, names: Mapping[str, tuple[str, ...]]) -> str | None:
-    reply = record["reply"]
+    reply = scoring.without_thinking(record["reply"] or "")
     if record["task_type"] == "lineup":
         reply = scoring.lineup_entry(reply, record["position"])
     elif condition_of(record.get("condition")).get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
@@ -357,11 +359,8 @@ def _reply_text(value) -> str | None:
         with contextlib.suppress(ValueError):
             blocks = json.loads(value)
             value = blocks if all(isinstance(b, dict) and "type" in b for b in blocks) else value
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_reply_text, value)))
-    if isinstance(value, dict):  # reasoning is left out
-        said = value.get("type", "text") in ("text", "output_text", "message")
-        return (_reply_text(value.get("text", value.get("content"))) if said else None) or ""
+    if isinstance(value, list | dict):
+        return thinking.of_parts(value, between="\n")[1]
     return value if isinstance(value, str) else None
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from selfeval.asking import thinking
 from selfeval.asking.client import Client, gather, progress
 from selfeval.asking.local import require
 from selfeval.asking.request import Request, Response, is_computed
@@ -18,7 +19,6 @@ from selfeval.models import Model
 from selfeval.records import chats
 from selfeval.roleplay import cast
 from selfeval.roleplay.transcripts import Conversation, Turn
-from selfeval.scoring import THOUGHT
 
 OPENING = "(The chat is open. Write your first message.)"
 NO_REPLY = "(no reply)"
@@ -64,13 +64,15 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
 
 
 def as_turn(speaker: str, response: Response) -> Turn:
-    """Return a reply as a turn: its text without reasoning, with its status and what it cost."""
-    # not `without_thinking`, which also takes what stands before a lone </think>: requests would have other keys
-    text = THOUGHT.sub("", response.text).strip() if response.status != "error" else ""
+    """Return a reply as a turn: its text without thinking, with its status and what it cost."""
+    thought, text = thinking.split(response.text, anywhere=True) if response.status != "error" else (None, "")
+    text = text.strip()
     status = "empty" if response.status == "ok" and not text else response.status
     more = {name: value for name in KEPT if (value := getattr(response, name)) not in (None, {})}
     if response.earlier:
         more["asked_again"] = response.earlier
+    if thought:
+        more.setdefault("reasoning", thought)
     if text != response.text.strip():
         more["reply"] = response.text
     return Turn(speaker, text, status, more)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from selfeval.asking import thinking
 from selfeval.errors import InputError
 from selfeval.figures.tables import Card, Estimates, Records, display
 from selfeval.records import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
@@ -298,18 +299,22 @@ def _turn(where: str, turn) -> Turn:
         given["speaker"] = "agent" if role == "assistant" else role
     if "content" in given and "text" not in given:
         given["text"] = given.pop("content")
-    speaker, text = given.pop("speaker", None), _text_of_parts(given.pop("text", None))
+    speaker, (thought, text) = given.pop("speaker", None), _text_of_parts(given.pop("text", None))
     _need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r}")
     _need(isinstance(speaker, str) and speaker.strip(), where, f"a turn needs a `speaker`, got {speaker!r}")
+    marked, text = thinking.split(text)
+    if thought or marked:
+        given.setdefault("reasoning", thought or marked)
     return Turn(speaker, text, str(given.pop("status", "ok")), given)
 
 
-def _text_of_parts(text):
-    """Return what is said in a list of typed parts, [{"type": "text", "text": ...}], if all of them are text."""
+def _text_of_parts(text) -> tuple:
+    """Return (thinking, what is said) of a list of typed parts, [{"type": "text", "text": ...}], if all are such."""
     if not isinstance(text, list) or not text:
-        return text
-    parts = [part.get("text") if isinstance(part, Mapping) else part for part in text]
-    return "\n".join(parts) if all(isinstance(part, str) for part in parts) else text
+        return None, text
+    if not all(any(thinking.of_parts(part)) or part == "" for part in text):
+        return None, text
+    return thinking.of_parts(text, between="\n")
 
 
 def _agent(where: str, named: str | None, speakers: list[str]) -> str:

@@ -56,9 +56,8 @@ class Verdict(NamedTuple):
 def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str = "") -> Verdict:
     """Return a reply's scores and reason; judged: the texts that the juror was shown, whose scores are not its own.
 
-    Text between think tags is dropped, also from a tag that is never closed. A reply that is a JSON object has its
-    scores under the tags' names, in any case. Otherwise a score stands at the beginning of a line, with `=` or `:`, in
-    any markdown but a quotation.
+    Thinking is dropped. A reply that is a JSON object has its scores under the tags' names, in any case. Otherwise a
+    score stands at the beginning of a line, with `=` or `:`, in any markdown but a quotation.
     """
     text = without_thinking(reply or "")
     whole = _object(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from selfeval.asking import thinking
 from selfeval.errors import InputError
 from selfeval.scoring import languages
 
@@ -45,7 +46,6 @@ _NO_NAME = frozenset(
 )
 
 # --- patterns of both parsers -----------------------------------------------------------------------------------------
-THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 FOLDED = str.maketrans(
     {
         "—": " - ",
@@ -295,8 +295,8 @@ def _fold(match: re.Match[str]) -> str:
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without its reasoning: from an unclosed tag on, and up to a closing tag that was never opened."""
-    return re.split(r"(?i)</think(?:ing)?>", THOUGHT.sub("", reply))[-1].strip()
+    """Return a reply without its thinking, wherever that stands, and without the marks of a chat template."""
+    return thinking.split(reply, anywhere=True)[1].strip()
 
 
 def unwrap(text: str, marker: str = "\nAnswer: ") -> str:
@@ -317,11 +317,11 @@ def unwrap(text: str, marker: str = "\nAnswer: ") -> str:
 def plain_answer(reply: str | None) -> str:
     """Return the part of a reply that can hold an answer, normalised; empty where there is none.
 
-    Dropped: reasoning between think tags (from an unclosed tag on; up to a closing tag that was never opened),
-    texts that begin with "error", and of a JSON object all but its answer (or its text values if no key says so).
-    An answer tag and a box become "answer:" on a line of its own, and so do the words of other languages for it.
+    Dropped: thinking, texts that begin with "error", and of a JSON object all but its answer (or its text values if no
+    key says so). An answer tag and a box become "answer:" on a line of its own, and so do the words of other languages
+    for it.
     """
-    text = without_thinking(normalise(unwrap(reply or "")))
+    text = normalise(unwrap(without_thinking(reply or "")))
     if re.match(r"\W{0,8}error\b", text):
         return ""
     if text.startswith("{") and text.endswith("}"):
@@ -487,7 +487,8 @@ def lineup_entry(reply: str | None, position) -> str:
     Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
     all of them.
     """
-    if (reply or "").lstrip().startswith("{"):
+    reply = without_thinking(reply or "")
+    if reply.startswith("{"):
         said = _PAIR.findall(normalise(reply))
     else:
         entries = filter(None, map(_ENTRY.match, plain_answer(reply).split("\n")))
@@ -499,7 +500,7 @@ def lineup_entry(reply: str | None, position) -> str:
 
 def parse_likelihood(reply: str | None) -> float | None:
     """Return the probability, 0 to 1, that stands in percent below a reply's answer or in its JSON, or None."""
-    text = normalise(reply or "")
+    text = normalise(without_thinking(reply or ""))
     answer, _, last = text.rpartition("\n")
     found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
     if not found or float(found[1]) > 100 or (0 < float(found[1]) < 1 and not re.search("[%t/]", found[0])):
