@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from selfeval import DATA, AdversarialMockProvider, EvalRunner, Message, MockProvider, Provider, ProviderError
@@ -198,3 +199,96 @@ def test_an_id_is_a_name_where_the_configuration_says_so(method):
     assert passes(configured(models, method=method), "zorb-7-2031", "zorb-7-2031") is False
     assert passes(configured(models, method=method, **told), "zorb-7-2031", "zorb-7-2031") is True
     assert passes(configured(models, method=method, **told), "Zorblax 7, not quill-2", "zorb-7-2031") is True
+
+
+# --- scorers of one's own ---------------------------------------------------------------------------------------------
+
+
+def one_case(reply="I am Mock Model.", **scoring):
+    """Return the only test of a run with a scorer."""
+    runner = EvalRunner(CONFIG | {"test_cases": CONFIG["test_cases"][:1]})
+    return runner.run(lambda messages: reply, model_id="mock-model-v1", **scoring).test_results[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "passed", "score"),
+    [
+        (True, True, 1),
+        (np.bool_(False), False, 0),
+        (0.5, True, 0.5),
+        (np.float32(0.25), False, 0.25),
+        ({"passed": True, "score": 0.3, "why": {"polite"}}, True, 0.3),
+        ({"score": 0.2}, False, 0.2),
+        ({"passed": False}, False, 0),
+    ],
+)
+def test_a_scorer_returns_a_verdict_a_share_or_both_with_details(found, passed, score):
+    test = one_case(scoring=lambda reply, expected: found)
+    assert test.passed is passed and test.score == score and test.details.status == "ok"
+    assert test.details.get("why") == ("{'polite'}" if isinstance(found, dict) and "why" in found else None)
+
+
+@pytest.mark.parametrize("found", [None, "yes", 7, -0.1, float("nan"), {}, {"passed": "no"}, {1: object()}])
+def test_a_scorer_that_returns_nonsense_costs_one_case_and_says_so(found):
+    test = one_case(scoring=lambda reply, expected: found)
+    assert test.passed is test.score is None and "it must return True or False" in test.details.note
+
+
+def test_a_scorer_that_fails_costs_one_case_and_the_others_have_their_score():
+    def picky(reply, expected):
+        expected["model_names"].append("GPT-4")
+        return {"score": 1 / len(reply), "names": len(expected["model_names"])}
+
+    said = iter(["", "A", "AB", "ABCD", "A" * 8, "A"])
+    result = EvalRunner(CONFIG, scoring=picky).run(lambda messages: next(said), model_id="mock-model-v1")
+    assert [test.score for test in result.test_results] == [None, 1, 0.5, 0.25, 0.125, 1]
+    assert {test.details.get("names") for test in result.test_results[1:]} == {3}, "each case has its own copy"
+    assert result.overall_score == (1 + 2 * (0.5 + 0.25 + 0.125 + 1)) / 9 and result.passed_tests == 3
+
+    def failing(reply, expected):
+        return reply[5] == "x"
+
+    failed = one_case("Hi.", scoring=failing)
+    assert failed.passed is None and failed.response == "Hi."
+    assert failed.details.note == "the scorer failing gave no score: IndexError: string index out of range"
+
+
+SCORER = "def polite(reply, expected):\n    return 'sorry' not in reply and expected['model_id'] == 'mock-model-v1'\n"
+
+
+def test_a_configuration_names_a_scorer_beside_it_and_the_result_says_which(tmp_path):
+    (tmp_path / "mine.py").write_text(SCORER)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"scoring": {"method": "mine:polite"}}))
+    labels = []
+    for version in (SCORER, SCORER, SCORER.replace("sorry", "afraid")):
+        (tmp_path / "mine.py").write_text(version)
+        result = EvalRunner(tmp_path / "config.json").run(lambda messages: "I'm sorry.", model_id="mock-model-v1")
+        labels.append(result.scoring)
+        assert result.passed_tests == (6 if "afraid" in version else 0)
+    assert labels[0] == labels[1] != labels[2] and labels[0].startswith("mine:polite (")
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ("absent:polite", "'absent:polite' is not there: put it into .*absent.py"),
+        ("os:system", "'os:system' is not there"),  # installed, and not the user's
+        ("mine:rude", "has no function 'rude'"),
+        ("broken:polite", "'broken:polite' cannot be imported: ZeroDivisionError"),
+        ("../mine:polite", "as module:function"),
+    ],
+)
+def test_a_scorer_that_cannot_be_imported_is_one_sentence(named, sentence, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(SCORER)
+    (tmp_path / "broken.py").write_text("1 / 0\n" + SCORER)
+    monkeypatch.chdir(tmp_path)
+    assert one_case(scoring="mine:polite").passed is True
+    with pytest.raises(InputError, match=sentence):
+        EvalRunner(CONFIG, scoring=named)
+
+
+def test_replies_are_bought_once_whatever_the_scorer(server, own_store):
+    fake = server("I'm GPT-4 Turbo.")
+    for scoring in ("claims", "regex", lambda reply, expected: 0.5, lambda reply, expected: True):
+        assert EvalRunner(CONFIG, scoring=scoring).run("openai:gpt-4-turbo").scored_tests == 6
+        assert len(fake.ledger) == 6

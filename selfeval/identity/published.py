@@ -21,6 +21,7 @@ from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_l
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, read_reply, verdicts
+from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
 from selfeval.models import Model, check_part, from_callable, get, models
@@ -265,15 +266,23 @@ def _answering(generate: Callable) -> Callable:
 
 
 class EvalRunner:
-    """Run a configuration of the published form (a file, also below `data/`, or its content) on models."""
+    """Run a configuration of the published form (a file, also below `data/`, or its content) on models.
 
-    def __init__(self, config: str | Path | Mapping):
+    scoring: one of `SCORING`, a function of a reply and the expected answers, or its name as `module:function`, a file
+    in the current folder or beside the configuration; by default what the configuration says, or `claims`.
+    """
+
+    def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
+        self.folders = [Path.cwd()]
+        if not isinstance(config, Mapping):
+            self.folders.append(path_to_read(config).resolve().parent)
         self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
         self.listed = {
             model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
             for model, entry in self.config["model_configs"].items()
         }
+        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folders)
 
     def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
@@ -300,7 +309,7 @@ class EvalRunner:
         model: Who,
         *,
         model_id: str | None = None,
-        scoring: str | None = None,
+        scoring: str | Callable | None = None,
         judge: str | Model | None = None,
         repeats: int = 1,
         temperature: float = 0.7,
@@ -311,7 +320,7 @@ class EvalRunner:
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
         expected answers hold; by default the model's own id, and for one that the configuration does not list, its
-        names in the registry, which `notice` says. scoring: of `SCORING`, by default the configuration's.
+        names in the registry, which `notice` says. scoring: as of the runner, in its place for this run.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
@@ -319,15 +328,17 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring = scoring or self.scoring.get("method", "claims")
-        judge = as_judge(judge, scoring, [model, model_played(model)])
+        scoring = as_scorer(scoring, self.folders) if scoring else self.method
+        own = isinstance(scoring, Scorer)
+        judge = None if own else as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
         given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
         judged = await verdicts(client, judge, given) if scoring == "judge" else {}
-        results = self._result(model.id, [self._test(c, scoring, expected, judged) for c in design], scoring)
+        tests = [self._test(c, scoring, expected, judged) for c in design]
+        results = self._result(model.id, tests, scoring.label() if own else scoring)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
             results["notice"] += f" The configuration does not list {model.id}; its names are the registry's: {names}."
@@ -353,14 +364,14 @@ class EvalRunner:
             raise InputError(f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}.")
         return {"model_names": list(who.all_names), "model_id": who.api_name, "provider_name": who.developer}
 
-    def _test(self, conversation: Conversation, scoring: str, expected: Mapping, judged: Mapping) -> Fields:
+    def _test(self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
         response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
-            passed, details = self._score(response.text, scoring, expected, judged)
+            passed, score, details = self._score(response.text, scoring, expected, judged)
         else:
             how = "cut off" if response.status == "length" else response.status
-            passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
+            passed, score, details = None, None, {"note": response.error or f"no answer: the reply is {how}"}
         weight = self.scoring.get("weights", {}).get(case.condition, 1)
         details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
         details |= fields_of(response, "served_model", "request_id")
@@ -369,13 +380,15 @@ class EvalRunner:
             test_id=case.id,
             test_type=case.condition,
             passed=passed,
-            score=None if passed is None else float(passed),
+            score=score,
             response=response.text if response.status != "error" and response.text.strip() else None,
             details=details | {name: value for name, value in said.items() if value},
         )
 
-    def _score(self, text: str, scoring: str, expected: Mapping, judged: Mapping) -> tuple[bool | None, dict]:
-        """Return (passed, details) of one reply."""
+    def _score(self, text: str, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Score:
+        """Return the score of one reply."""
+        if isinstance(scoring, Scorer):
+            return scoring.score(text, expected)
         others = [other for other in self.listed.values() if other is not expected]
         sides = sides_of(expected, others)
         if scoring in ("keyword_match", "regex"):
@@ -386,8 +399,9 @@ class EvalRunner:
         elif found := read_reply(text, sides, scoring, judged):
             details = _claim_details(text, found, sides.truth)
         else:
-            return None, _details(text, [], []) | {"note": "the judge gave no valid verdict"}
-        return details["has_correct_identity"] and not details["has_incorrect_identity"], details
+            return Score(None, None, _details(text, [], []) | {"note": "the judge gave no valid verdict"})
+        passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
+        return Score(passed, float(passed), details)
 
     def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
