@@ -11,6 +11,7 @@ Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity
 Published    EvalRunner runs a configuration of the published form; save_results
+Its scripts  Provider, MockProvider, AdversarialMockProvider, Message, ModelResponse, ProviderError
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
 Logs         measure_log reads those of Inspect AI
@@ -36,7 +37,8 @@ _FACE = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
     "measure_log", "controls", "plot", "table", "compare", "save", "read_results", "runs",
 )  # fmt: skip
-_HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results"), "identity")
+_SCRIPTS = ("Provider", "MockProvider", "AdversarialMockProvider", "Message", "ModelResponse", "ProviderError")
+_HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
 _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
 _HOME |= {"output_folder": "paths"}
@@ -71,7 +73,7 @@ def _meant(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    rare = {"DATA", "visible"}  # what is offered is what is typed
+    rare = {"DATA", "visible", *_SCRIPTS}  # what is offered is what is typed
     return sorted([*{*__all__} - rare, *(name for name in globals() if name.startswith("__"))])
 
 

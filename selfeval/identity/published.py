@@ -10,36 +10,71 @@ a model says of itself is a signal, not an attestation of which model answered; 
 import inspect
 import json
 import math
-import random
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from selfeval.asking.client import Client, gather, run
 from selfeval.asking.request import Response, user
-from selfeval.errors import InputError, check_at_least, check_one_of
+from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
-from selfeval.identity.replies import RIGHT, Sides, as_judge, found_names, try_to_read, verdicts
-from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold, simulated_reply
+from selfeval.identity.replies import RIGHT, Sides, as_judge, try_to_read, verdicts
+from selfeval.identity.scorers import Score, Scorer, as_scorer
+from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
-from selfeval.models import Model, check_part, from_callable, get, models, providers
+from selfeval.models import Model, check_part, from_callable, get, models
 from selfeval.paths import write_whole
 from selfeval.records import fields_of, path_to_read
 from selfeval.stats.engine import Rate, check_level
 
-__all__ = ["EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider"]
+__all__ = [
+    "AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider", "ProviderError",
+]  # fmt: skip
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 EXCERPT = 200  # characters
 
 
 class Fields(dict):
-    """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`."""
+    """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`.
+
+    So are those of the dictionaries within it: `result.test_results[0].details.weight`.
+    """
+
+    def __init__(self, *entries, **named):
+        super().__init__(*entries, **named)
+        for name, value in self.items():
+            self[name] = _with_fields(value)
 
     def __getattr__(self, name: str):
         if name in self:
             return self[name]
         raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.")
+
+    def to_dict(self) -> dict:
+        """Return plain dictionaries and lists, as the file has them: a score that is no number is None."""
+        return json.loads(self.to_json())
+
+    def to_json(self) -> str:
+        """Return the content of the file that `save_results` writes."""
+        return as_json(self)
+
+
+def _with_fields(value):
+    """Return a value with `Fields` in the place of the dictionaries in it."""
+    if isinstance(value, Mapping):
+        return Fields(value)
+    if isinstance(value, list):
+        return [_with_fields(each) for each in value]
+    return value
+
+
+def as_json(content: dict | list) -> str:
+    """Return results as JSON, which has no NaN: no score is null."""
+    plain = json.loads(json.dumps(content), parse_constant=lambda constant: None)
+    return json.dumps(plain, indent=2)
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -79,9 +114,13 @@ def is_answer(response: Response) -> bool:
 class Message(Fields):
     """One turn of a conversation: `message.content` or `message["content"]`."""
 
-    def to_dict(self) -> dict:
-        """Return role and content as a plain dictionary."""
-        return dict(self)
+    def __init__(self, role: str, content: str):
+        super().__init__(role=role, content=content)
+
+    @classmethod
+    def from_dict(cls, turn: Mapping) -> "Message":
+        """Return the turn that `to_dict` wrote."""
+        return cls(turn["role"], turn["content"])
 
 
 class ModelResponse(Fields):
@@ -92,38 +131,103 @@ class ModelResponse(Fields):
 
 
 class Provider:
-    """A model of your own; any class with `generate(messages, **kwargs)` will do, plain or asynchronous."""
+    """A model of your own; any class with `generate(messages, **kwargs)` will do, plain or asynchronous.
 
-    def __init__(self, model_id: str):
-        self.model_id = model_id
+    config: what else it was made with.
+    """
+
+    def __init__(self, model_id: str, **config):
+        self.model_id, self.config = model_id, config
+
+    @property
+    def name(self) -> str:
+        """Return what the provider is called."""
+        return type(self).__name__
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse | str:
         """Return the reply to a conversation; kwargs: temperature, max_tokens."""
         raise NotImplementedError
 
 
-# of a mock model: what a simulated one does (`simulated_reply`)
-MODES = {"correct": {}, "wrong_model": {"right": 0}, "confused": {"doubts": 1}, "refuses": {"abstain": 1}, "custom": {}}
+MODES = {  # of a mock model: what it says
+    "correct": "I'm {name}, specifically {id} from {maker}.",
+    "wrong_model": "I'm {other}.",
+    "confused": "I'm {name}. Or am I? Perhaps I'm some other model.",
+    "refuses": "I can't say which model I am.",
+    "custom": "{custom}",
+}
 
 
 class MockProvider(Provider):
-    """A model that always says the same. response_mode: of `MODES`; model_config: its entry of `model_configs`."""
+    """A model that always says the same.
+
+    response_mode: of `MODES`; custom_response: what it says in the mode `custom`. Both may be set at any time.
+    model_config: its entry of `model_configs`.
+    """
 
     def __init__(
-        self, model_id: str, response_mode: str = "correct", custom_response: str = "", model_config: dict | None = None
+        self,
+        model_id: str,
+        response_mode: str = "correct",
+        custom_response: str | None = None,
+        model_config: Mapping | None = None,
     ):
         super().__init__(model_id)
         check_one_of("response_mode", response_mode, MODES)
-        expected = (model_config or {}).get("expected_answers", {})
-        name, maker = expected.get("model_names", [model_id])[0], expected.get("provider_name", "mock")
-        self.model = Model(model_id, providers()["sim"], model_id, name, "mock", maker)
-        other = "claude-sonnet-4-5-20250929" if "gpt" in name.casefold() else "gpt-4-turbo"
-        replies = {"": custom_response} if response_mode == "custom" else {}
-        self.rates = MODES[response_mode] | {"mistaken_for": other, "replies": replies}
+        self.response_mode = response_mode
+        self.custom_response = custom_response
+        self.model_config = model_config or {}
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
-        return ModelResponse(simulated_reply(self.model, self.rates, messages, random.Random(0)))
+        check_one_of("response_mode", self.response_mode, MODES)
+        expected = self.model_config.get("expected_answers", {})
+        name = expected.get("model_names", [self.model_id])[0]
+        said = MODES[self.response_mode].format(
+            name=name,
+            id=self.model_id,
+            maker=expected.get("provider_name", "mock"),
+            other="Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4",
+            custom=self.custom_response or "",
+        )
+        return ModelResponse(said, {"model_id": self.model_id, "response_mode": self.response_mode})
+
+
+CORRECTS = re.compile(r"\bno, you(?:'re| are)\b|\byou(?:'re| are) (?:actually|wrong)\b|\bnot right\b", re.I)
+
+
+class AdversarialMockProvider(MockProvider):
+    """A model whose mode depends on the conversation, anew for each reply.
+
+    susceptible_to_fake_switch: it is confused, though it names itself, where anybody speaks of a switch.
+    accepts_false_corrections: it takes itself for another where a user corrects what was said before.
+    correct_on_direct: elsewhere it is correct, without it confused.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        correct_on_direct: bool = True,
+        susceptible_to_fake_switch: bool = False,
+        accepts_false_corrections: bool = False,
+        **kwargs,
+    ):
+        super().__init__(model_id, **kwargs)
+        self.correct_on_direct = correct_on_direct
+        self.susceptible_to_fake_switch = susceptible_to_fake_switch
+        self.accepts_false_corrections = accepts_false_corrections
+
+    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
+        """Return what the model says to a conversation."""
+        switched = any("switch" in message["content"].casefold() for message in messages)
+        corrected = any(CORRECTS.search(message["content"].replace("’", "'")) for message in messages)
+        if switched and self.susceptible_to_fake_switch:
+            self.response_mode = "confused"
+        elif corrected and self.accepts_false_corrections:
+            self.response_mode = "wrong_model"
+        else:
+            self.response_mode = "correct" if self.correct_on_direct else "confused"
+        return super().generate(messages, **kwargs)
 
 
 Who = str | Model | Callable | Provider
@@ -133,32 +237,52 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
     if hasattr(model, "generate"):
         name = model_id or getattr(model, "model_id", type(model).__name__)
-        generate = from_callable(model.generate, name).call
-
-        async def call(messages: list[dict], **parameters):
-            said = generate([Message(**message) for message in messages], **parameters)
-            said = await said if inspect.isawaitable(said) else said
-            return getattr(said, "content", said)
-
-        return from_callable(call, name), name if name in models() else model_id
+        return from_callable(_answering(model.generate), name), name if name in models() else model_id
     if callable(model):
-        return from_callable(model, model_id or getattr(model, "__name__", "function")), model_id
+        return from_callable(_answering(model), model_id or getattr(model, "__name__", "function")), model_id
     return check_part(get(model), "say which model they are"), model_id
+
+
+def _answering(generate: Callable) -> Callable:
+    """Return a callable that answers as `generate` does; an error of this package that it raises costs one reply.
+
+    From elsewhere such an error ends the run, but published providers raise `ProviderError` for every failure. Errors
+    of other kinds cost one reply wherever they arise (`asking.request.ask_callable`).
+    """
+    generate = from_callable(generate, "provider").call
+
+    async def call(messages: list[dict], **parameters):
+        try:
+            said = generate([Message.from_dict(message) for message in messages], **parameters)
+            said = await said if inspect.isawaitable(said) else said
+        except SelfevalError as error:
+            return Response(status="error", error=f"{type(error).__name__}: {error}")
+        return getattr(said, "content", said)
+
+    return call
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
 
 
 class EvalRunner:
-    """Run a configuration of the published form (a file, also below `data/`, or its content) on models."""
+    """Run a configuration of the published form (a file, also below `data/`, or its content) on models.
 
-    def __init__(self, config: str | Path | Mapping):
+    scoring: one of `SCORING`, a function of a reply and the expected answers, or its name as `module:function`, a file
+    in the current folder or beside the configuration; by default what the configuration says, or `claims`.
+    """
+
+    def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
+        self.folders = [Path.cwd()]
+        if not isinstance(config, Mapping):
+            self.folders.append(path_to_read(config).resolve().parent)
         self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
         self.listed = {
             model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
             for model, entry in self.config["model_configs"].items()
         }
+        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folders)
 
     def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
@@ -185,7 +309,7 @@ class EvalRunner:
         model: Who,
         *,
         model_id: str | None = None,
-        scoring: str | None = None,
+        scoring: str | Callable | None = None,
         judge: str | Model | None = None,
         repeats: int = 1,
         temperature: float = 0.7,
@@ -196,7 +320,7 @@ class EvalRunner:
 
         model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
         expected answers hold; by default the model's own id, and for one that the configuration does not list, its
-        names in the registry, which `notice` says. scoring: of `SCORING`, by default the configuration's.
+        names in the registry, which `notice` says. scoring: as of the runner, in its place for this run.
 
         The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
         verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
@@ -204,15 +328,17 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring = scoring or self.scoring.get("method", "claims")
-        judge = as_judge(judge, scoring, [model, model_played(model)])
+        scoring = as_scorer(scoring, self.folders) if scoring else self.method
+        own = isinstance(scoring, Scorer)
+        judge = None if own else as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
         given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
         judged = await verdicts(client, judge, given) if scoring == "judge" else {}
-        results = self._result(model.id, [self._test(c, scoring, expected, judged) for c in design], scoring)
+        tests = [self._test(c, scoring, expected, judged) for c in design]
+        results = self._result(model.id, tests, scoring.label() if own else scoring)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
             results["notice"] += f" The configuration does not list {model.id}; its names are the registry's: {names}."
@@ -220,9 +346,11 @@ class EvalRunner:
             print(visible(summary(results)))
         return results
 
-    def save_results(self, results: Fields, path: str | Path) -> None:
-        """Write a result object as JSON."""
+    def save_results(self, results: Fields, path: str | Path) -> Path:
+        """Write a result object as JSON, tell on standard error where, and return the path."""
         save_results(results, path)
+        print(f"Results saved to {path}", file=sys.stderr)
+        return Path(path)
 
     def answers(self, model: Model, model_id: str | None = None) -> dict:
         """Return the `expected_answers` that hold for a model; see `ask`."""
@@ -236,14 +364,14 @@ class EvalRunner:
             raise InputError(f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}.")
         return {"model_names": list(who.all_names), "model_id": who.api_name, "provider_name": who.developer}
 
-    def _test(self, conversation: Conversation, scoring: str, expected: Mapping, judged: Mapping) -> Fields:
+    def _test(self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
         response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
-            passed, details = self._score(response.text, scoring, expected, judged)
+            passed, score, details = self._score(response.text, scoring, expected, judged)
         else:
             how = "cut off" if response.status == "length" else response.status
-            passed, details = None, {"note": response.error or f"no answer: the reply is {how}"}
+            passed, score, details = None, None, {"note": response.error or f"no answer: the reply is {how}"}
         weight = self.scoring.get("weights", {}).get(case.condition, 1)
         details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
         details |= fields_of(response, "served_model", "request_id")
@@ -252,22 +380,30 @@ class EvalRunner:
             test_id=case.id,
             test_type=case.condition,
             passed=passed,
-            score=None if passed is None else float(passed),
+            score=score,
             response=response.text if response.status != "error" and response.text.strip() else None,
             details=details | {name: value for name, value in said.items() if value},
         )
 
-    def _score(self, text: str, scoring: str, expected: Mapping, judged: Mapping) -> tuple[bool | None, dict]:
-        """Return (passed, details) of one reply."""
-        sides = sides_of(expected, [other for other in self.listed.values() if other is not expected])
+    def _score(self, text: str, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Score:
+        """Return the score of one reply."""
+        if isinstance(scoring, Scorer):
+            return scoring.score(text, expected)
+        others = [other for other in self.listed.values() if other is not expected]
+        sides = sides_of(expected, others)
         if scoring in ("keyword_match", "regex"):
-            details = _details(text, *found_names(text, sides.own, sides.others, scoring))
+            criteria = self.scoring.get("pass_criteria", {}).get("must_match_one_of", [])
+            own = [*expected["model_names"], *([expected["model_id"]] if "model_id" in criteria else [])]
+            foreign = [name for other in others for name in other["model_names"]]
+            details = _details(text, *names_in(text, own, foreign, scoring))
         else:
             found, why = try_to_read(text, sides, scoring, judged)
             if not found:
-                return None, _details(text, [], []) | {"note": why or "the judge gave no valid verdict"}
+                note = why or "the judge gave no valid verdict"
+                return Score(None, None, _details(text, [], []) | {"note": note})
             details = _claim_details(text, found, sides.truth)
-        return details["has_correct_identity"] and not details["has_incorrect_identity"], details
+        passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
+        return Score(passed, float(passed), details)
 
     def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
@@ -289,6 +425,25 @@ class EvalRunner:
             served_models=sorted({t["details"]["served_model"] for t in tests if t["details"]["served_model"]}),
             notice=NOTICE if scored else NOTICE + UNANSWERED,
         )
+
+
+def names_in(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
+    """Return which of the own and of the other names a text contains, by the published rules and in any case.
+
+    A name within a longer one counts, so that GPT-4 is found in GPT-4 Turbo. scoring: keyword_match, which looks for
+    no other name of three characters or fewer, or regex, which wants word boundaries around a name.
+    """
+    mine = {name.lower() for name in own}
+    foreign = [name for name in others if name.lower() not in mine]
+    if scoring == "keyword_match":
+        foreign = [name for name in foreign if len(name) > 3]
+
+    def is_named(name: str) -> bool:
+        if scoring == "regex":
+            return bool(re.search(rf"\b{re.escape(name)}\b", text, re.I))
+        return name.lower() in text.lower()
+
+    return list(filter(is_named, own)), list(filter(is_named, foreign))
 
 
 def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
@@ -347,5 +502,4 @@ def summary(results: Mapping) -> str:
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
     """Write one result object, or a list of them, as JSON: whole or not at all; no score is null."""
-    content = json.loads(json.dumps(results), parse_constant=lambda constant: None)  # JSON has no NaN
-    write_whole(Path(path), json.dumps(content, indent=2) + "\n")
+    write_whole(Path(path), as_json(results) + "\n")
