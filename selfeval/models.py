@@ -20,8 +20,8 @@ from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import dotenv_values, load_dotenv
 
 from selfeval.errors import InputError, did_you_mean
-from selfeval.keys import READ, redact
-from selfeval.paths import HOME, shipped
+from selfeval.keys import READ, is_secret_name, redact
+from selfeval.paths import HOME, INSTALLED, shipped
 
 DEFAULT_PROVIDER = "openrouter"
 PYTHON = "python"  # the provider of functions; no id can name it
@@ -40,7 +40,27 @@ PLAYED_BY = {
     "judge": ("roleplay",),
 }
 WHOLE = Predicate({"input", "output"}.issubset)
-load_dotenv(HOME / ".env")  # keys; what the environment already has stays
+LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")  # variables that say where keys go, or what is read
+
+
+def _load_env(file: Path) -> None:
+    """Take what a `.env` sets and the environment lacks; of a working folder, which may be anybody's, keys alone.
+
+    The one in a clone is as much the user's own as the code beside it.
+    """
+    if not INSTALLED:
+        load_dotenv(file)
+        return
+    given = {name: value for name, value in dotenv_values(file).items() if value is not None}
+    for name, value in given.items():
+        if is_secret_name(name):
+            os.environ.setdefault(name, value)
+    if passed_over := [name for name in given if LEADS.fullmatch(name) and name not in os.environ]:
+        what = f"{', '.join(passed_over)} of {file} is not used, since only keys are taken from a folder's .env"
+        print(f"{what}; set it in the environment.", file=sys.stderr)
+
+
+_load_env(HOME / ".env")
 
 
 @dataclass(frozen=True)
@@ -52,6 +72,7 @@ class Provider:
     base_url_env: str | None = None
     keys: tuple[Annotated[str, Predicate(str.isidentifier)], ...] = ()  # names of variables, not the keys
     hosted: bool = False
+    plain_http: bool = False
     concurrency: Count = math.inf  # whole where a registry gives it
     deadline: Amount = 600.0
     requests_per_minute: Amount = math.inf

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from selfeval.asking import local
+from selfeval.asking.addresses import is_here
 from selfeval.asking.request import Response, ask_callable, readable
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import is_amount, is_count
@@ -36,7 +37,6 @@ VERSION = re.compile(r"/v\d")  # of an API, in a base URL
 START = 60  # letters of an answer that is no completion, which are shown
 PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
 EVENTS = re.compile("(data|event|id|retry):")  # where one reply in JSON was asked for
-LOOPBACK = re.compile(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)")  # an address of this machine
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
     r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
@@ -123,6 +123,8 @@ def read_body(response, key: str = "") -> dict:
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
         body = body[0]
     status = response.status_code
+    if 300 <= status < 400:
+        raise NoEndpoint(status, redirection(response.headers))
     if fault := _no_endpoint(status, response.text.lstrip("\ufeff").strip(), body):  # some servers begin with a mark
         raise NoEndpoint(status, fault)
     error = body.get("error") if isinstance(body, dict) else None
@@ -144,8 +146,6 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
     that a proxy shows with a status of 500 or more. An error in JSON is classified by its number.
     """
     begins = f"and no completion; it begins {text[:START]!r}"
-    if 300 <= status < 400:
-        return "a redirection to another address"
     if status == 405:
         return "the address takes no chat requests"
     if status not in (200, 400):
@@ -159,6 +159,12 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
     if status == 200 and text and text[0] not in "{[":
         return f"a text {begins}"
     return None
+
+
+def redirection(headers) -> str:
+    """Say where an answer sends us, which we do not follow: key and prompt go to the address in use alone."""
+    address = headers.get("location")
+    return f"a redirection to another address{f', {address[:200]}' if address else ''}"
 
 
 def _without(key: str, body):
@@ -673,7 +679,7 @@ class Endpoint:
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
-            if LOOPBACK.match(self.provider.address) and is_refused(error):
+            if is_here(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
                 detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
                 raise Failure("fatal", detail) from error
@@ -694,7 +700,8 @@ class Endpoint:
                     headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
                     limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
                     timeout=None,
-                    trust_env=not own,  # no proxy between us and our own server
+                    follow_redirects=False,  # nobody but the address in use gets prompts
+                    trust_env=not is_here(url),  # no proxy between us and our own server
                 )
             return self._client
 

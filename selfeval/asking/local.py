@@ -20,6 +20,7 @@ import urllib.request
 from pathlib import Path
 
 from selfeval.asking import dryrun
+from selfeval.asking.addresses import has_password, is_open_to_readers
 from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import Model, Provider, models, providers
@@ -71,6 +72,10 @@ def require(model: Model, batch: bool = False) -> None:
     elif not (provider.url or "").startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
+    elif (provider.key or has_password(provider.url)) and not provider.plain_http and is_open_to_readers(provider.url):
+        way = f"to {provider.address} as plain text, which others on the way can read"
+        remedy = "use https, or set `plain_http: true` in its entry of the registry (docs/strangers.md)"
+        raise ProviderError(f"{served}, and its key would go {way}; {remedy}.")
 
 
 def list_models():
