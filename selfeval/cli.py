@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import yaml
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
 from selfeval.models import Provider, check_part, get, get_all, providers
@@ -85,7 +86,7 @@ def _variable(text: str) -> tuple:
     name, equals, value = text.partition("=")
     if name.strip() and equals:
         with contextlib.suppress(yaml.YAMLError, ValueError, RecursionError):
-            return name.strip(), yaml.safe_load(value)
+            return name.strip(), read_yaml(value)
     raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 

@@ -19,6 +19,7 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import dotenv_values, load_dotenv
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.errors import InputError, did_you_mean
 from selfeval.keys import READ, is_secret_name, redact
 from selfeval.paths import HOME, INSTALLED, shipped
@@ -215,7 +216,7 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     for path in files:
         file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+            content = read_yaml(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"{file} cannot be read: {error}.") from error
         registry = decode(_Registry, content, file)
@@ -415,7 +416,7 @@ def listed(given, name: str):
     if not isinstance(given, str) or not given.lstrip().startswith("["):
         return given
     with suppress(yaml.YAMLError):
-        if isinstance(found := yaml.safe_load(given), list):
+        if isinstance(found := read_yaml(given), list):
             return found
     raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
 

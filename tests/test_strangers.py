@@ -1,20 +1,31 @@
 """Strangers: servers that lead elsewhere, other users of this host, files of others, and what is too large."""
 
+import bz2
+import gzip
+import io
+import itertools
+import json
+import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from aiohttp import web
 from conftest import KEY
-from fake_server import FakeServer
+from fake_server import FakeServer, completion
+from sweep_files import check, make_notebook
 from test_client import ask, questions
 
-from selfeval import DATA, ROOT
-from selfeval.asking import local
-from selfeval.errors import ProviderError
+from selfeval import DATA, ROOT, sweep
+from selfeval.asking import bounds, local
+from selfeval.errors import InputError, ProviderError
+from selfeval.interop import read_logs
 from selfeval.models import get
+from selfeval.records import read_texts
 
 # where keys and prompts go ------------------------------------------------------------------------
 
@@ -110,3 +121,118 @@ def test_of_the_env_file_of_a_working_folder_keys_alone_are_taken(installed, tmp
     (tmp_path / ".env").unlink()  # nothing that tests write keeps a key
     assert run.stdout.split() == ["https://api.openai.com/v1", KEY, "()"], run.stderr
     assert "OPENAI_BASE_URL, SELFEVAL_MODELS of " in run.stderr and "set it in the environment" in run.stderr
+
+
+# what is too large --------------------------------------------------------------------------------
+
+
+class Large(FakeServer):
+    """Answers with the bytes `reply`."""
+
+    packing = "identity"
+
+    async def _handle(self, request):
+        self.ledger.append(await request.read())
+        return web.Response(
+            body=self.reply, content_type="application/json", headers={"Content-Encoding": self.packing}
+        )
+
+
+class Packed(Large):
+    """Answers with the bytes `reply` as gzip's."""
+
+    packing = "gzip"
+
+
+SPACES = b" " * 21_000_000
+
+
+@pytest.mark.parametrize(("kind", "body"), [
+    (Large, SPACES), (Packed, gzip.compress(SPACES)), (Packed, gzip.compress(20 * SPACES, 1)),
+])  # fmt: skip
+def test_an_answer_of_more_than_20_mb_is_not_read_and_costs_one_attempt(kind, body, store, registry):
+    with kind(body) as fake:
+        registry(f"providers: {{mine: {{base_url: '{fake.url}'}}}}")
+        [reply], _ = ask(store, questions(get("mine:m"), 1))
+    assert "the answer has more than 20 MB, the most that is read" in reply.error
+    assert len(fake.ledger) == 1
+
+
+def test_a_packed_answer_is_read(store, registry):
+    body = gzip.compress(json.dumps(completion({"model": "m", "messages": []}, "4")).encode())
+    with Packed(body) as fake:
+        registry(f"providers: {{mine: {{base_url: '{fake.url}'}}}}")
+        [reply], _ = ask(store, questions(get("mine:m"), 1))
+    assert reply.text == "4"
+
+
+@pytest.mark.parametrize("name", ["texts.jsonl", "texts.csv"])
+def test_a_line_of_more_than_50_mb_is_refused(name, tmp_path):
+    (tmp_path / name).write_bytes(b"{" + b"a" * 51_000_000)
+    with pytest.raises(InputError, match="has a line of more than 50 MB, the longest that is read"):
+        read_texts(tmp_path / name)
+
+
+def test_a_recorded_reply_of_more_than_50_mb_is_refused(store, tmp_path):
+    (tmp_path / "theirs.jsonl").write_bytes(b"a" * 51_000_000)
+    with pytest.raises(InputError, match="has a line of more than 50 MB"):
+        store.import_file(tmp_path / "theirs.jsonl")
+
+
+def zipped(content):
+    """Return a zip archive of one part, as .xlsx and .eval are."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", content)
+    return file.getvalue()
+
+
+PACKERS = {"a.jsonl.gz": gzip.compress, "a.csv.bz2": bz2.compress, "a.jsonl.xz": lzma.compress, "a.xlsx": zipped}
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_a_packed_file_that_unpacks_to_too_much_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(bounds, "UNPACKED", 1_000_000)
+    (tmp_path / name).write_bytes(PACKERS[name](b'{"a": 1}\n' * 300_000))
+    with pytest.raises(InputError, match="unpacks to more than 1 MB, the most for its size"):
+        read_texts(tmp_path / name)
+
+
+def test_a_log_and_recorded_replies_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(bounds, "UNPACKED", 1_000_000)
+    (tmp_path / "a.eval").write_bytes(zipped(b" " * 3_000_000))
+    (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(b" " * 3_000_000))
+    for read in (lambda: read_logs(tmp_path / "a.eval"), lambda: store.import_file(tmp_path / "a.jsonl.xz")):
+        with pytest.raises(InputError, match="unpacks to more than 1 MB"):
+            read()
+
+
+BOMB = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+BOMB += [f"{new}: &{new} [{', '.join(f'*{old}' for _ in range(10))}]" for old, new in itertools.pairwise("abcdefghi")]
+TOO_MANY = r"more than 100,000 values, with its aliases \(\*name\) written out"
+
+
+def test_yaml_whose_aliases_make_too_many_values_is_refused(registry, tmp_path):
+    registry("\n".join(BOMB))
+    with pytest.raises(InputError, match=TOO_MANY):
+        get("openai:m")
+    registry("models: []")
+    assert re.search(TOO_MANY, check(tmp_path, "\n".join([*BOMB, "name: x", "stages: [*i]"])))
+    assert re.search(TOO_MANY, check(tmp_path, "a: &a [*a]"))
+
+
+def test_aliases_that_are_few_values_are_read(tmp_path):
+    make_notebook(tmp_path / "one.ipynb", "1")
+    (tmp_path / "sweep.yaml").write_text(
+        "name: x\nvariables: {a: &a [1, 2]}\nstages: [{notebook: one, grid: {limit: *a, seed: *a}}]"
+    )
+    assert len(sweep.load(tmp_path / "sweep.yaml", tmp_path / "out").runs) == 4
+
+
+def test_a_grid_of_too_many_runs_is_refused_before_they_are_listed(tmp_path):
+    make_notebook(tmp_path / "one.ipynb", "1")
+    hundred = [*range(100)]
+    grid = {"limit": hundred, "temperature": hundred, "seed": hundred, "name": hundred}
+    stage = json.dumps({"notebook": "one", "grid": grid})
+    sentence = check(tmp_path, f"name: x\nstages: [{stage}]")
+    assert "makes 100,000,000 runs, more than 10,000" in sentence

@@ -11,12 +11,14 @@ import math
 import random
 import re
 import time
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from selfeval.asking import local
 from selfeval.asking.addresses import is_here
+from selfeval.asking.bounds import REPLY, unpacked_reply
 from selfeval.asking.request import Response, ask_callable, readable
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import is_amount, is_count
@@ -345,7 +347,24 @@ def _token_ids(response) -> list[int]:
 
 
 async def _send(client, url, body: dict):
-    return await client.post(url, content=json.dumps(body).encode())
+    """Return the response to a request, read up to the most that an answer may have."""
+    content = bytearray()
+    async with client.stream("POST", url, content=json.dumps(body).encode()) as answer:
+        async for part in answer.aiter_raw():
+            content += part
+            if len(content) > REPLY:
+                break
+    headers = answer.headers.copy()
+    encoding = headers.pop("content-encoding", "")
+    headers.pop("content-length", None)
+    headers.pop("transfer-encoding", None)
+    try:
+        unpacked = unpacked_reply(bytes(content), encoding.strip().lower())
+    except zlib.error as error:
+        raise Failure("transient", f"connection failed: {error}") from error
+    except ValueError as error:  # it would be as large the next time
+        raise Failure("rejected", str(error)) from error
+    return type(answer)(answer.status_code, content=unpacked, headers=headers)
 
 
 def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
@@ -695,7 +714,7 @@ class Endpoint:
                 own, key = self.provider.embedded, self.provider.key
                 url = await asyncio.to_thread(local.url, self.provider) if own else self.provider.url
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
-                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                headers = {"Content-Type": "application/json", "User-Agent": "selfeval", "Accept-Encoding": "gzip"}
                 self._client = openai.DefaultAioHttpClient(
                     headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
                     limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
