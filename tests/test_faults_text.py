@@ -100,7 +100,7 @@ def hostile(registry, own_store, monkeypatch):
 def executed(folder, notebook, **parameters):
     """Return a notebook executed with these parameters, by papermill in a fresh kernel."""
     path, out = ROOT / "notebooks" / f"{notebook}.ipynb", folder / f"{notebook}.ipynb"
-    papermill.execute_notebook(path, out, parameters, engine_name="forked", progress_bar=False, cwd=folder)
+    papermill.execute_notebook(path, out, parameters, progress_bar=False, cwd=folder)
     return nbformat.read(out, as_version=4)
 
 
