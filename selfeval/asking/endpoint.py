@@ -711,8 +711,10 @@ class Endpoint:
 
         async with self._connecting:
             if self._client is None:
-                own, key = self.provider.embedded, self.provider.key
-                url = await asyncio.to_thread(local.url, self.provider) if own else self.provider.url
+                url, key = self.provider.url, self.provider.key
+                if self.provider.embedded:
+                    url = await asyncio.to_thread(local.url, self.provider)
+                    key = local.key(self.provider)
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
                 headers = {"Content-Type": "application/json", "User-Agent": "selfeval", "Accept-Encoding": "gzip"}
                 self._client = openai.DefaultAioHttpClient(
