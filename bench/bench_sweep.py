@@ -31,11 +31,10 @@ def kernels() -> dict:
         _write(folder, "import openai\nimport pandas as pd\nimport scipy.stats\nimport seaborn", RUNS)
         seconds = {
             "papermill_command": _commands(folder),
-            "sweep_ordinary": _sweep(folder, "ordinary", RUNS, "--workers", str(WORKERS), "--engine", "ordinary"),
-            "sweep_forked": _sweep(folder, "forked", RUNS, "--workers", str(WORKERS), "--engine", "forked"),
+            "sweep": _sweep(folder, "runs", RUNS, "--workers", str(WORKERS)),
         }
-    ratio = seconds["sweep_forked"] / seconds["papermill_command"]
-    return {"runs": RUNS, "at_a_time": WORKERS, "seconds": seconds, "forked_to_papermill_command": round(ratio, 3)}
+    ratio = seconds["sweep"] / seconds["papermill_command"]
+    return {"runs": RUNS, "at_a_time": WORKERS, "seconds": seconds, "sweep_to_papermill_command": round(ratio, 3)}
 
 
 def throughput() -> dict:

@@ -23,7 +23,7 @@ ROOMS = {  # the tests that are run first
     "identity": "identity identity_suite identity_claims identity_stats",
     "roleplay": "roleplay jury roleplay_commands",
     "figures": "figures tables display cards",
-    "sweep": "sweep sweep_dry engine studies",
+    "sweep": "sweep sweep_dry kernels studies",
     "report": "report",
     "": "records foreign scoring models faults_secrets faults_text cli options face pages docs house",
 }

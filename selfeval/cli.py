@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import yaml
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
 from selfeval.models import Provider, check_part, get, get_all, providers
@@ -85,7 +86,7 @@ def _variable(text: str) -> tuple:
     name, equals, value = text.partition("=")
     if name.strip() and equals:
         with contextlib.suppress(yaml.YAMLError, ValueError, RecursionError):
-            return name.strip(), yaml.safe_load(value)
+            return name.strip(), read_yaml(value)
     raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.")
 
 
@@ -111,7 +112,6 @@ def _batch(_context, _option, given: bool) -> None:
 
 
 BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half the price, in a day.")
-ENGINES = click.Choice(["forked", "ordinary"])
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
@@ -131,14 +131,12 @@ def main() -> None:
 @click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
 @CEILING
 @BATCH
-@click.option("--engine", default="forked", show_default=True, type=ENGINES, help="How kernels start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
 @click.option("--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars.")
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
     --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
-    --engine: `forked` starts kernels from a process that has imported the libraries, `ordinary` starts each afresh.
 
     Run the same command again to resume: a run is done if it ended well with the same parameters and the same code in
     its notebook, and no file that they name has changed since. If one fails, only the runs that depend on it are not

@@ -101,6 +101,7 @@ ELSEWHERE = {  # what is done elsewhere here, and where
     **dict.fromkeys(("base_url", "api_base", "endpoint", "url"), ADDRESS),
     "provider": "Which provider is asked stands in a model's id, as in `openai:gpt-4.1` (docs/models.md)",
     **dict.fromkeys(("timeout", "retries", "max_retries", "num_retries"), PATIENCE),
+    "engine": "Every run has an ordinary kernel of its own (docs/cluster.md)",
     **dict.fromkeys(("cache", "use_cache", "cache_dir"), STORED),
 }
 

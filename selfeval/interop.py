@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval import records
+from selfeval.asking.bounds import check_zip
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures.tables import Estimates, in_order
 from selfeval.paths import write_whole
@@ -43,6 +44,8 @@ WORSE = re.compile("no_answer|error_rate|false|susceptib")  # statistics of whic
 
 def read_log(path: Path) -> dict | None:
     """Return a log of Inspect AI (`.json`, `.eval`) with its samples, None for another file that can be read."""
+    if path.suffix == ".eval" and path.is_file():
+        check_zip(path)
     try:
         log = _unzipped(path) if path.suffix == ".eval" else json.loads(path.read_text(encoding="utf-8-sig"))
     except NotImplementedError as error:

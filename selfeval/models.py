@@ -20,9 +20,10 @@ import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import dotenv_values, load_dotenv
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.errors import InputError, check_name, did_you_mean
-from selfeval.keys import READ, redact
-from selfeval.paths import HOME, shipped
+from selfeval.keys import READ, is_secret_name, redact
+from selfeval.paths import HOME, INSTALLED, shipped
 
 DEFAULT_PROVIDER = "openrouter"
 PYTHON = "python"  # the provider of functions; no id can name it
@@ -41,7 +42,27 @@ PLAYED_BY = {
     "judge": ("roleplay",),
 }
 WHOLE = Predicate({"input", "output"}.issubset)
-load_dotenv(HOME / ".env")  # keys; what the environment already has stays
+LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")  # variables that say where keys go, or what is read
+
+
+def _load_env(file: Path) -> None:
+    """Take what a `.env` sets and the environment lacks; of a working folder, which may be anybody's, keys alone.
+
+    The one in a clone is as much the user's own as the code beside it.
+    """
+    if not INSTALLED:
+        load_dotenv(file)
+        return
+    given = {name: value for name, value in dotenv_values(file).items() if value is not None}
+    for name, value in given.items():
+        if is_secret_name(name):
+            os.environ.setdefault(name, value)
+    if passed_over := [name for name in given if LEADS.fullmatch(name) and name not in os.environ]:
+        what = f"{', '.join(passed_over)} of {file} is not used, since only keys are taken from a folder's .env"
+        print(f"{what}; set it in the environment.", file=sys.stderr)
+
+
+_load_env(HOME / ".env")
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,7 @@ class Provider:
     base_url_env: str | None = None
     keys: tuple[Annotated[str, Predicate(str.isidentifier)], ...] = ()  # names of variables, not the keys
     hosted: bool = False
+    plain_http: bool = False
     concurrency: Count = math.inf  # whole where a registry gives it
     deadline: Amount = 600.0
     requests_per_minute: Amount = math.inf
@@ -195,7 +217,7 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     for path in files:
         file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+            content = read_yaml(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"{file} cannot be read: {error}.") from error
         registry = decode(_Registry, content, file)
@@ -406,7 +428,7 @@ def listed(given, name: str):
     if not isinstance(given, str) or not given.lstrip().startswith("["):
         return given
     with suppress(yaml.YAMLError):
-        if isinstance(found := yaml.safe_load(given), list):
+        if isinstance(found := read_yaml(given), list):
             return found
     raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
 

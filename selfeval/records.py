@@ -9,6 +9,7 @@ import json
 import lzma
 import re
 import unicodedata
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ import pandas as pd
 import yaml
 
 from selfeval.asking import thinking
+from selfeval.asking.bounds import check_lines, check_zip
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_name, check_whole, did_you_mean
 from selfeval.keys import HIDDEN, visible
@@ -58,6 +60,14 @@ PARTS = ("messages", "turns", "interaction", "conversation", "test_cases")  # li
 def _opened(path: Path) -> TextIO:
     """Open a text file, packed or not, in UTF-8 or in the UTF-16 that Excel and PowerShell write."""
     return PACKED.get(path.suffix.lower(), open)(path, "rt", encoding=_encoding(path))
+
+
+def check_size(path: Path) -> None:
+    """Raise `InputError` where a line of a file, or what a packed one holds, is longer than what is read."""
+    with contextlib.suppress(EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile):  # said on reading
+        check_zip(path)
+        with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
+            check_lines(path, file)
 
 
 def _encoding(path: Path) -> str:
@@ -254,6 +264,7 @@ def read_jsonl(path: Path) -> list[dict]:
 def json_rows(path: Path) -> Iterator[dict]:
     """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
     row = None
+    check_size(path)
     try:
         with _opened(path) as file:
             for row in _json_values(path, file):
@@ -434,6 +445,7 @@ def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
         ending = path.with_suffix("").suffix.lower()
     if (read := TABLES.get(ending)) is None:
         return json_rows(path)
+    check_size(path)
     try:
         rows = read(path)
         return without_empty_rows(rows.reset_index(drop=True)) if isinstance(rows, pd.DataFrame) else rows

@@ -47,7 +47,7 @@ if not _session:
 
 
 # Files that start processes, kernels or the embedded model, and notebooks: first, so that no core waits at the end.
-SLOW = "test_stud test_pri test_fau test_emb test_chain test_sweep test_engine test_clus test_page test_note 0".split()
+SLOW = "test_stud test_pri test_fau test_emb test_chain test_sweep test_kernels test_clus test_page test_note 0".split()
 
 
 class Notebooks:

@@ -53,7 +53,7 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     """Half of the calls are answered, the others when the worker is dead that has some of them in flight."""
     make_notebook(tmp_path / "ask.ipynb", ASK, parameters='x: int = 0\nout: str = ""')
     path = write(tmp_path, {"notebook": "ask", "grid": {"x": list(range(RUNS))}})
-    there, ledger = {"engine": "ordinary", "scheduler": cluster.scheduler_address}, asked.ledger
+    there, ledger = {"scheduler": cluster.scheduler_address}, asked.ledger
     asked.faults = lambda i, body: asked.open.clear() if i == RUNS * CALLS // 2 else None
     killed = []
 

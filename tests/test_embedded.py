@@ -8,9 +8,11 @@ import io
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -109,6 +111,31 @@ def test_two_processes_share_one_server_on_loopback(folder):
 
 
 @pytest.mark.model
+@pytest.mark.parametrize("key", ["", "another"])
+def test_the_server_answers_nobody_who_lacks_its_key(folder, key):
+    url = local.url(providers()["local"])
+    body = {"messages": user("Say YES."), "max_tokens": 1}
+    headers = {"Content-Type": "text/plain", "Origin": "http://example.org"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    for path, content in (("/chat/completions", json.dumps(body).encode()), ("/../metrics", None), ("/../slots", None)):
+        request = urllib.request.Request(f"{url}{path}".replace("/v1/..", ""), content, headers)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            local.DIRECT.open(request, timeout=60)
+        assert refused.value.code == 401
+
+
+@pytest.mark.model
+def test_the_server_lets_no_web_page_read_its_answers(folder):
+    url = local.url(providers()["local"])
+    headers = {"Origin": "http://example.org", "Authorization": f"Bearer {local.key(providers()['local'])}"}
+    with local.DIRECT.open(urllib.request.Request(f"{url}/models", headers=headers), timeout=60) as response:
+        allowed = response.headers.get("Access-Control-Allow-Origin")
+    assert allowed in (None, "", "null")
+    [state] = folder.glob("*/server-*.json")
+    assert stat.S_IMODE(state.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.model
 def test_the_likelihood_of_a_text_is_that_of_feeding_it_token_by_token(folder, tmp_path):
     texts = ["Rain falls on leaves.", "a \u201chouse\u201d", "2 x 3 = 6\n\nagain", "the door"]
     model, asked = get("local/smollm2-135m"), "Write a line."
@@ -125,7 +152,8 @@ def fed(asked, text):
 
     def post(path, **body):
         url = local.url(providers()["local"]).removesuffix("/v1") + path
-        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {local.key(providers()['local'])}"}
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
         with local.DIRECT.open(request, timeout=60) as response:
             return json.load(response)
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot
 import pandas as pd
-import papermill  # noqa: F401  which imports our engine for itself
 import pytest
 from conftest import KEY, wait_for
 from fake_server import default_reply

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import FULL, KEY, holding
+from conftest import KEY, holding
 from fake_server import FakeServer
 from test_cli import selfeval
 from test_sweep import make_notebook
@@ -79,8 +79,7 @@ broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.envi
 """
 
 
-@pytest.mark.parametrize("engine", ["forked", "ordinary"] if FULL else ["forked"])
-def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch, engine):
+def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, monkeypatch):
     """A cell prints the environment, another fails with the key in its locals and its message, the server echoes it."""
     make_notebook(tmp_path / "leaky.ipynb", LEAKS, ASK, SHOW, FAIL)
     (tmp_path / "sweep.yaml").write_text(json.dumps({"name": "leaky", "stages": [{"notebook": "leaky"}]}))
@@ -89,7 +88,7 @@ def test_no_file_of_a_run_holds_the_key_that_the_environment_holds(tmp_path, mon
         environment |= {"SELFEVAL_STORE": str(tmp_path / "store.sqlite"), "OTHER_SECRET": f"other-{KEY[::-1]}"}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        result = selfeval("sweep", tmp_path / "sweep.yaml", "--out", tmp_path / "runs", "--engine", engine)
+        result = selfeval("sweep", tmp_path / "sweep.yaml", "--out", tmp_path / "runs")
     (tmp_path / "said.txt").write_text(result.output)
     assert result.exit_code == 1 and "ValueError: refused" in result.output
     [notebook] = (tmp_path / "runs").rglob("notebook.ipynb")

@@ -50,13 +50,13 @@ def environment(server, folder):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A function that runs a command in this process, whose fork server is warm."""
+    """A function that runs a command in this process, which has its imports done."""
 
     def here(server, *arguments, folder=tmp_path):
         for name, value in environment(server, folder).items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(tmp_path)
-        return CliRunner().invoke(main, [*map(str, arguments), "--engine", "forked"])
+        return CliRunner().invoke(main, [*map(str, arguments)])
 
     return here
 
@@ -215,7 +215,7 @@ def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, 
     def run(**changed):
         given = [ROOT / "notebooks" / "01_generate_texts.ipynb", tmp_path / "out.ipynb"]
         parameters = {"corpus": f"{tmp_path}/c", **changed}
-        papermill.execute_notebook(*given, parameters, engine_name="forked", progress_bar=False)
+        papermill.execute_notebook(*given, parameters, progress_bar=False)
 
     run()
     with pytest.raises(papermill.PapermillExecutionError, match="ReplayMiss") as missed:

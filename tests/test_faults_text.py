@@ -100,7 +100,7 @@ def hostile(registry, own_store, monkeypatch):
 def executed(folder, notebook, **parameters):
     """Return a notebook executed with these parameters, by papermill in a fresh kernel."""
     path, out = ROOT / "notebooks" / f"{notebook}.ipynb", folder / f"{notebook}.ipynb"
-    papermill.execute_notebook(path, out, parameters, engine_name="forked", progress_bar=False, cwd=folder)
+    papermill.execute_notebook(path, out, parameters, progress_bar=False, cwd=folder)
     return nbformat.read(out, as_version=4)
 
 
@@ -218,7 +218,7 @@ def test_aliases_that_multiply_are_refused_at_once(registry):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
     registry(f"providers: {{x: {{{', '.join(lines)}, keys: *a8}}}}\n")
-    with pytest.raises(InputError, match=r"providers\.x"):
+    with pytest.raises(InputError, match="more than 100,000 values"):
         models.models()
 
 

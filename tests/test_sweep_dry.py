@@ -46,7 +46,7 @@ def chain(tmp_path, server, registry, own_store):
 
 def dry(path, capsys, **options):
     """Return the exit status of a dry run, what it said, and its figures (stored, to buy)."""
-    status = sweep.run_file(path, 2, path.parent / "out", "forked", dry_run=True, **options)
+    status = sweep.run_file(path, 2, path.parent / "out", dry_run=True, **options)
     said = capsys.readouterr().out
     return status, said, tuple(map(int, re.search(r"(\d+) replies are stored, (\d+) to buy", said).groups()))
 
@@ -61,7 +61,7 @@ def test_a_dry_run_tells_the_calls_of_both_stages_and_buys_nothing(chain, capsys
     assert re.search(r"openai:b +0 +9.+ \? +\?\n", said) and said.count("to do ") == 3
     assert re.search(r"^price unknown for 9 calls \(openai:b\); for the other 9: 0\.\d+ USD for replies of", said, re.M)
 
-    assert sweep.run_file(path, 2, folder / "out", "forked") == 1, "the analysis divides by zero"
+    assert sweep.run_file(path, 2, folder / "out") == 1, "the analysis divides by zero"
     assert len(server.ledger) == 18
     money = r"^18 calls \([\d,]+ tokens\), price unknown for 9 calls, 0\.\d+ USD for the other 9; "
     assert re.search(money, capsys.readouterr().out, re.M)

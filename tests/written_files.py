@@ -16,7 +16,6 @@ from nbclient import NotebookClient
 
 from selfeval import DATA, ROOT
 from selfeval.cli import main
-from selfeval.sweep.kernels import KernelManager
 
 
 def run_notebook(stem, until=None, **parameters):
@@ -52,7 +51,7 @@ def set_parameters(space, parameters):
 def run_kernel(*sources, folder=None):
     """Run cells in a kernel as Jupyter does, on past errors; return them with their outputs."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, kernel_manager_class=KernelManager, allow_errors=True).execute(cwd=folder)
+    NotebookClient(notebook, allow_errors=True).execute(cwd=folder)
     return notebook.cells
 
 

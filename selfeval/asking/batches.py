@@ -12,7 +12,17 @@ import time
 import uuid
 from collections import defaultdict
 
-from selfeval.asking.endpoint import Again, Call, Endpoint, Failure, adapted_parameters, as_dict, is_refused, read_reply
+from selfeval.asking.endpoint import (
+    Again,
+    Call,
+    Endpoint,
+    Failure,
+    adapted_parameters,
+    as_dict,
+    is_refused,
+    read_reply,
+    redirection,
+)
 from selfeval.asking.request import Response, canonical, request_key
 from selfeval.asking.store import BATCH, Ceiling, has_ended, own_name
 from selfeval.models import Model
@@ -140,9 +150,9 @@ class Batches(Endpoint):
             there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get("id")
         except openai.APIError as error:
             status = getattr(error, "status_code", 408)
-            if is_refused(error) or (400 <= status < 500 and status != 408):  # it was not taken
+            if is_refused(error) or (300 <= status < 500 and status != 408):  # it was not taken
                 self.store.forget_batch(batch)
-                raise Failure("rejected", str(error)) from error
+                raise Failure("rejected", _why(error)) from error
         finally:
             with self.store.change() as store:  # nobody is sending it now
                 store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
@@ -172,8 +182,10 @@ class Batches(Endpoint):
                 if there and (ended := await self._look(there)):
                     return *ended, json.loads(refused)
             except openai.APIError as error:
-                if getattr(error, "status_code", 0) in (401, 403, 404):
-                    raise Failure("open", f"{error}; where the batch is gone for good, {FREE.format(batch)}") from error
+                status = getattr(error, "status_code", 0)
+                if 300 <= status < 400 or status in (401, 403, 404):
+                    gone = f"where the batch is gone for good, {FREE.format(batch)}"
+                    raise Failure("open", f"{_why(error)}; {gone}") from error
             await asyncio.sleep(POLL)
 
     async def _look_up(self, batch: str, since: float) -> str | None:
@@ -208,3 +220,10 @@ class Batches(Endpoint):
 
         how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
         return openai.AsyncOpenAI(api_key=self.provider.key or "none", http_client=await self._connect(), **how)
+
+
+def _why(error) -> str:
+    """Return what an error of the SDK says; of a redirection, where to."""
+    if 300 <= getattr(error, "status_code", 0) < 400:
+        return redirection(error.response.headers)
+    return str(error)

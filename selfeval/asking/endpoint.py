@@ -11,11 +11,14 @@ import math
 import random
 import re
 import time
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from selfeval.asking import local
+from selfeval.asking.addresses import is_here
+from selfeval.asking.bounds import REPLY, unpacked_reply
 from selfeval.asking.request import Response, ask_callable, readable
 from selfeval.asking.store import Ceiling, Store
 from selfeval.errors import is_amount, is_count
@@ -36,7 +39,6 @@ VERSION = re.compile(r"/v\d")  # of an API, in a base URL
 START = 60  # letters of an answer that is no completion, which are shown
 PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
 EVENTS = re.compile("(data|event|id|retry):")  # where one reply in JSON was asked for
-LOOPBACK = re.compile(r"\w+://(localhost|127\.[\d.]+|\[::1\])(:|/|$)")  # an address of this machine
 # <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
 THOUGHT = re.compile(
     r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
@@ -123,6 +125,8 @@ def read_body(response, key: str = "") -> dict:
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
         body = body[0]
     status = response.status_code
+    if 300 <= status < 400:
+        raise NoEndpoint(status, redirection(response.headers))
     if fault := _no_endpoint(status, response.text.lstrip("\ufeff").strip(), body):  # some servers begin with a mark
         raise NoEndpoint(status, fault)
     error = body.get("error") if isinstance(body, dict) else None
@@ -144,8 +148,6 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
     that a proxy shows with a status of 500 or more. An error in JSON is classified by its number.
     """
     begins = f"and no completion; it begins {text[:START]!r}"
-    if 300 <= status < 400:
-        return "a redirection to another address"
     if status == 405:
         return "the address takes no chat requests"
     if status not in (200, 400):
@@ -159,6 +161,12 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
     if status == 200 and text and text[0] not in "{[":
         return f"a text {begins}"
     return None
+
+
+def redirection(headers) -> str:
+    """Say where an answer sends us, which we do not follow: key and prompt go to the address in use alone."""
+    address = headers.get("location")
+    return f"a redirection to another address{f', {address[:200]}' if address else ''}"
 
 
 def _without(key: str, body):
@@ -339,7 +347,24 @@ def _token_ids(response) -> list[int]:
 
 
 async def _send(client, url, body: dict):
-    return await client.post(url, content=json.dumps(body).encode())
+    """Return the response to a request, read up to the most that an answer may have."""
+    content = bytearray()
+    async with client.stream("POST", url, content=json.dumps(body).encode()) as answer:
+        async for part in answer.aiter_raw():
+            content += part
+            if len(content) > REPLY:
+                break
+    headers = answer.headers.copy()
+    encoding = headers.pop("content-encoding", "")
+    headers.pop("content-length", None)
+    headers.pop("transfer-encoding", None)
+    try:
+        unpacked = unpacked_reply(bytes(content), encoding.strip().lower())
+    except zlib.error as error:
+        raise Failure("transient", f"connection failed: {error}") from error
+    except ValueError as error:  # it would be as large the next time
+        raise Failure("rejected", str(error)) from error
+    return type(answer)(answer.status_code, content=unpacked, headers=headers)
 
 
 def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
@@ -673,7 +698,7 @@ class Endpoint:
         except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
-            if LOOPBACK.match(self.provider.address) and is_refused(error):
+            if is_here(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
                 detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
                 raise Failure("fatal", detail) from error
@@ -686,15 +711,18 @@ class Endpoint:
 
         async with self._connecting:
             if self._client is None:
-                own, key = self.provider.embedded, self.provider.key
-                url = await asyncio.to_thread(local.url, self.provider) if own else self.provider.url
+                url, key = self.provider.url, self.provider.key
+                if self.provider.embedded:
+                    url = await asyncio.to_thread(local.url, self.provider)
+                    key = local.key(self.provider)
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
-                headers = {"Content-Type": "application/json", "User-Agent": "selfeval"}
+                headers = {"Content-Type": "application/json", "User-Agent": "selfeval", "Accept-Encoding": "gzip"}
                 self._client = openai.DefaultAioHttpClient(
                     headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
                     limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
                     timeout=None,
-                    trust_env=not own,  # no proxy between us and our own server
+                    follow_redirects=False,  # nobody but the address in use gets prompts
+                    trust_env=not is_here(url),  # no proxy between us and our own server
                 )
             return self._client
 

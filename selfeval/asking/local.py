@@ -12,6 +12,8 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import secrets
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import urllib.request
 from pathlib import Path
 
 from selfeval.asking import dryrun
+from selfeval.asking.addresses import has_password, is_open_to_readers
 from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError
 from selfeval.models import Model, Provider, models, providers
@@ -43,12 +46,20 @@ def url(provider: Provider) -> str:
     model_file(provider)
     state = _state_file(provider)
     if running := _running(state):
-        if _busy(running.removesuffix("/v1")):
+        if _busy(running.removesuffix("/v1"), key(provider)):
             print("The embedded model is answering another program; your requests wait their turn.", file=sys.stderr)
         return running
     with state.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
+
+
+def key(provider: Provider) -> str:
+    """Return the key that this machine's server wants, which only this user can read; "" where none runs."""
+    try:
+        return json.loads(_state_file(provider).read_text())["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def require(model: Model, batch: bool = False) -> None:
@@ -71,6 +82,10 @@ def require(model: Model, batch: bool = False) -> None:
     elif not (provider.url or "").startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
+    elif (provider.key or has_password(provider.url)) and not provider.plain_http and is_open_to_readers(provider.url):
+        way = f"to {provider.address} as plain text, which others on the way can read"
+        remedy = "use https, or set `plain_http: true` in its entry of the registry (docs/strangers.md)"
+        raise ProviderError(f"{served}, and its key would go {way}; {remedy}.")
 
 
 def list_models():
@@ -162,9 +177,13 @@ def _check_hash(path: Path, wanted: dict) -> None:
 def _state_file(provider: Provider) -> Path:
     """Return the file by which this user's processes on this host find the server."""
     folder = Path(tempfile.gettempdir()) / f"selfeval-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise ProviderError(f"The folder {folder} belongs to another user; set TMPDIR to a folder of your own.")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    there = folder.lstat()  # of a link itself: it could lead to a folder of ours
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
+        rule = "is no folder of yours: another user made it"
+        raise ProviderError(f"{folder} {rule}; set TMPDIR to a folder of your own.")
+    folder.chmod(0o700)
     identity = json.dumps(provider.identity(), sort_keys=True)
     return folder / f"server-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.json"
 
@@ -180,17 +199,18 @@ def _running(state: Path) -> str | None:
         return None
 
 
-def _metrics(base: str) -> dict[str, str]:
+def _metrics(base: str, key: str) -> dict[str, str]:
     """Return the server's counts by name."""
-    with DIRECT.open(f"{base}/metrics", timeout=60) as response:
+    request = urllib.request.Request(f"{base}/metrics", headers={"Authorization": f"Bearer {key}"})
+    with DIRECT.open(request, timeout=60) as response:
         lines = response.read().decode().splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
 
 
-def _busy(base: str) -> bool:
+def _busy(base: str, key: str) -> bool:
     """Tell whether the server has requests at work; not where it does not say."""
     with contextlib.suppress(OSError, ValueError, KeyError):
-        return float(_metrics(base)["llamacpp:requests_processing"]) > 0
+        return float(_metrics(base, key)["llamacpp:requests_processing"]) > 0
     return False
 
 
@@ -230,19 +250,23 @@ def serve(provider: Provider) -> None:
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.endpoint_metrics, parameters.ui = True, False
+    key = secrets.token_urlsafe(32)
+    parameters.api_keys, parameters.cors_origins = [key], ""  # other users and web pages reach the port, too
+    parameters.cors_origins_explicit = True
     server = xllamacpp.Server(parameters)
 
     state = _state_file(provider)
-    state.write_text(json.dumps({"url": server.listening_address, "pid": os.getpid()}))  # half of it is no JSON yet
-    _wait_until_idle(server.listening_address)
+    known = {"url": server.listening_address, "pid": os.getpid(), "key": key}
+    state.write_text(json.dumps(known))  # half of it is no JSON yet
+    _wait_until_idle(server.listening_address, key)
     state.unlink(missing_ok=True)
 
 
-def _wait_until_idle(base: str) -> None:
+def _wait_until_idle(base: str, key: str) -> None:
     work, since = None, time.monotonic()
     while time.monotonic() - since < IDLE_SECONDS:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
-        now = _metrics(base)
+        now = _metrics(base, key)
         busy = float(now["llamacpp:requests_processing"]) > 0
         done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
         if busy or done != work:

@@ -24,6 +24,7 @@ from urllib.parse import quote
 import psutil
 
 from selfeval.asking import dryrun
+from selfeval.asking.bounds import bounded_lines
 from selfeval.asking.request import MOST_AGAIN, UNANSWERED, canonical, check_response, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount
 from selfeval.models import Model
@@ -519,7 +520,7 @@ def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
     """Yield the lines of a file as `read_line` takes them."""
     try:
         with opener(path)(path, "rb") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(bounded_lines(path, lines), 1):
                 yield path, number, line
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error

@@ -21,6 +21,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.asking.client import Client
 from selfeval.asking.request import ROLES, Request, Response, canonical, user
 from selfeval.errors import InputError, check_whole
@@ -105,7 +106,7 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     templates: dict[str, Template] = {}
     for file in files:
         try:
-            family = yaml.safe_load(file.read_text(encoding="utf-8"))
+            family = read_yaml(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InputError(f"{file} cannot be read as YAML: {error}.") from error
         check_form(file, family, "suite")

@@ -17,16 +17,16 @@ from selfeval.sweep.file import load
 __all__ = ["load", "run_file"]
 
 
-def run_file(path, workers=None, out=None, engine="forked", *, variables=None, scheduler=None, dry_run=False, **how):
+def run_file(path, workers=None, out=None, *, variables=None, scheduler=None, dry_run=False, **how):
     """Execute the sweep file at `path` and return the exit status (`execute.run`).
 
-    workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`. engine: how
-    kernels start, `forked` from one process that has the imports done, or `ordinary`. variables: {name: value} of the
-    file's. scheduler: the address of a Dask scheduler whose workers execute the runs. dry_run: only print what would be
-    done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`, as these functions take them.
+    workers: runs at a time on this machine, by default 2. out: a folder that replaces `data/runs/<name>`.
+    variables: {name: value} of the file's. scheduler: the address of a Dask scheduler whose workers execute the
+    runs. dry_run: only print what would be done and cost (`execute.count`). how: `only`, `max_cost` and `confirm`,
+    as these functions take them.
     """
-    sweep, forked = load(path, out, variables), engine == "forked"
-    here = partial(threads, workers or 2, forked)
+    sweep = load(path, out, variables)
+    here = partial(threads, workers or 2)
     if dry_run:
         return count(sweep, here, **how)
-    return run(sweep, partial(cluster, scheduler, forked) if scheduler else here, **how)
+    return run(sweep, partial(cluster, scheduler) if scheduler else here, **how)

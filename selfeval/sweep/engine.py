@@ -1,19 +1,8 @@
-"""Papermill on the kernels of `selfeval.sweep.kernels`: `papermill --engine forked NOTEBOOK OUTPUT`.
+"""Papermill's own engine, by the name that installations of earlier versions gave to papermill.
 
-Papermill imports this module by its entry point; whoever imports it first has to import papermill before.
+Papermill cannot be imported where a name is registered that is not there; `pip install -e .` takes it away.
 """
 
-from papermill.engines import NBClientEngine
+from papermill.engines import NBClientEngine as ForkedEngine
 
-from selfeval.sweep.kernels import KernelManager
-
-
-class ForkedEngine(NBClientEngine):
-    """Papermill's own engine, but for how the kernel is started."""
-
-    @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, kernel_manager_class=KernelManager, **kwargs):
-        """Execute a notebook."""
-        return super().execute_managed_notebook(
-            nb_man, kernel_name, kernel_manager_class=kernel_manager_class, **kwargs
-        )
+__all__ = ["ForkedEngine"]

@@ -101,19 +101,19 @@ def _settle(run: Run, future: Future) -> Run:
 
 
 @contextlib.contextmanager
-def threads(workers: int, forked: bool, max_cost: float | None = None, variables=None) -> Iterator[Callable]:
+def threads(workers: int, max_cost: float | None = None, variables=None) -> Iterator[Callable]:
     """Yield what submits a run to this machine, of which so many run at a time; at the end their kernels end."""
     stop, variables = threading.Event(), share(max_cost) | (variables or {})
     with ThreadPoolExecutor(workers) as pool:
         try:
-            yield lambda run: pool.submit(execute, run, variables, forked, stop.is_set)
+            yield lambda run: pool.submit(execute, run, variables, stop.is_set)
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextlib.contextmanager
-def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Callable]:
+def cluster(address: str, max_cost: float | None) -> Iterator[Callable]:
     """Yield what submits a run to the workers of a Dask scheduler; kernels end with the client, however that ends."""
     try:
         from distributed import Client
@@ -131,28 +131,31 @@ def cluster(address: str, forked: bool, max_cost: float | None) -> Iterator[Call
         same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_BATCH")}
         variables = share(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
-        yield lambda run: executor.submit(execute_there, run, variables, forked)
+        yield lambda run: executor.submit(execute_there, run, variables)
 
 
-def execute_there(run: Run, variables: dict[str, str], forked: bool) -> dict:
+def execute_there(run: Run, variables: dict[str, str]) -> dict:
     """Execute a run in a thread of a Dask worker, as long as its sweep is there."""
     from distributed import get_worker
 
     worker = get_worker()
     key, tasks = worker.get_current_task(), worker.state.tasks
-    return execute(run, variables, forked, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled")
+    return execute(run, variables, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled")
 
 
-def execute(run: Run, variables: dict[str, str], forked: bool, stopped: Callable[[], bool]) -> dict:
+def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) -> dict:
     """Execute a run's notebook, until `stopped()` is true at most; return its manifest. The log ends with the cause."""
     import papermill  # takes seconds
 
     started, error = datetime.now(UTC), None
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
     run.begin()
-    with (run.folder / "log.txt").open("w", encoding="utf-8") as log:
+    with (
+        (run.folder / "log.txt").open("w", encoding="utf-8") as log,
+        tempfile.TemporaryDirectory(prefix="selfeval-kernel-", ignore_cleanup_errors=True) as folder,
+    ):
         options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": Path.cwd(), "stdout": log, "stderr": log}
-        made = {"forked": forked, "options": options, "stopped": staticmethod(stopped)}
+        made = {"folder": folder, "options": options, "stopped": staticmethod(stopped)}
         manager = type("Manager", (KernelManager,), made)
         how = {"kernel_manager_class": manager, "kernel_name": "python3", "progress_bar": False}
         try:

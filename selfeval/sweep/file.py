@@ -26,6 +26,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import platform
 import re
 import shutil
@@ -41,6 +42,7 @@ from typing import Annotated
 import yaml
 from annotated_types import MinLen
 
+from selfeval.asking.bounds import RUNS, read_yaml
 from selfeval.errors import InputError, did_you_mean, meant_by
 from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
 from selfeval.models import STRANGERS, decode
@@ -147,6 +149,9 @@ class Entry:
         if self.zip and len({len(values) for values in self.zip.values()}) > 1:
             raise InputError("the lists of `zip` differ in length")
         varying = self.grid or self.zip or {}
+        number = math.prod(map(len, varying.values())) if self.grid else 0
+        if number > RUNS:
+            raise InputError(f"`grid` makes {number:,} runs, more than {RUNS:,}; take values out of its lists")
         rows = zip(*varying.values(), strict=True) if self.zip else itertools.product(*varying.values())
         return [dict(zip(varying, row, strict=True)) for row in rows]
 
@@ -334,8 +339,8 @@ def _read_yaml(path: Path):
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (OSError, ValueError, yaml.YAMLError) as error:  # without the line's text: it may be a key
+        return read_yaml(path.read_text("utf-8"), Loader)  # a SafeLoader
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # without the line's text: it may be a key
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
