@@ -87,7 +87,7 @@ LIBRARIES = {
     "hashlib",
     "textwrap",
 }
-DEEPER = {"selfeval.asking.client", "selfeval.asking.request", "selfeval.identity.claims"}  # where work is shown
+DEEPER = {"selfeval.identity.claims"}  # where work is shown
 
 
 @by_name
