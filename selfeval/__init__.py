@@ -20,6 +20,7 @@ Runs         read_results, runs
 Models       list_models; `models` is the registry
 Places       DATA, the folder that relative paths lie below; output_folder
 Safety       visible makes what a model said harmless to print
+Own calls    Client asks models your own Request, and stores the replies
 
 Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
 of it is imported on first use.
@@ -41,7 +42,7 @@ _SCRIPTS = ("Provider", "MockProvider", "AdversarialMockProvider", "Message", "M
 _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
 _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
-_HOME |= {"output_folder": "paths"}
+_HOME |= {"output_folder": "paths", "Client": "asking.client", "Request": "asking.request"}
 _MODULES = ("figures", "models", "stats")
 MEANT = {  # part of a word that people try: the verb
     "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",
@@ -73,7 +74,7 @@ def _meant(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    rare = {"DATA", "visible", *_SCRIPTS}  # what is offered is what is typed
+    rare = {"DATA", "visible", "Client", "Request", *_SCRIPTS}  # what is offered is what is typed
     return sorted([*{*__all__} - rare, *(name for name in globals() if name.startswith("__"))])
 
 

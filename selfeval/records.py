@@ -23,7 +23,7 @@ import pandas as pd
 import yaml
 
 from selfeval.asking import thinking
-from selfeval.asking.bounds import check_lines, check_zip
+from selfeval.asking.bounds import check_lines, check_zip, read_yaml
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_name, check_whole, did_you_mean
 from selfeval.keys import HIDDEN, visible
@@ -667,7 +667,7 @@ def condition_of(condition) -> dict:
 def plain_yaml(cell: str):
     """Return the list or mapping that a cell of a table holds as JSON, YAML or Python shows it; else `InputError`."""
     try:
-        return yaml.safe_load(cell)
+        return read_yaml(cell)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = str(getattr(error, "problem", None) or error).partition("\n")[0]
         raise InputError(f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON.") from error

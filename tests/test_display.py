@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
@@ -91,6 +92,48 @@ def test_what_a_reply_holds_is_shown_and_inert(make):
 def test_what_every_language_needs_stays_as_it_is():
     text = "naïve\tمرحبا 👩\u200d🔬 שלום\nप्रयोग"
     assert visible(text) == text and visible("a\r\nb\rc") == "a\nb‹CR›c"
+
+
+class Cells(HTMLParser):
+    """The rows of a page's tables as lists of texts; styles do not matter, as on GitHub, which strips them."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.rows = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, _):
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+        elif tag == "br":
+            self.rows[-1][-1] += "\n"
+
+    def handle_data(self, data):
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data.strip("\n")
+
+
+def test_a_conversation_is_a_table_that_keeps_speakers_apart_from_what_they_say_without_any_style():
+    turns = [{"speaker": "A", "text": "Who are\nyou?"}, {"speaker": "B", "text": "A colleague of yours."}]
+    page = card({"source": "model", "turns": turns})._repr_html_()
+    assert Cells(page).rows == [["source", "model"], ["A", "Who are\nyou?"], ["B", "A colleague of yours."]]
+    assert "break-all" not in page and "anywhere" not in page
+
+
+def test_a_long_text_in_a_table_of_records_ends_behind_a_word_with_an_ellipsis():
+    reply = "The interrogator asked about something which nobody in this office remembers"
+    shown = Records({"model": ["sim/x"], "reply": [reply]})
+    for form in (repr(shown), shown._repr_html_()):
+        assert "which nobody in this office …" in form and "remem" not in form
+
+
+def test_once_the_style_is_used_a_table_of_pandas_cuts_no_text():
+    verdict = "puts its own texts first; not shown that its own likelihood does that"
+    with pd.option_context("display.max_colwidth", 50):
+        selfeval.figures.use_style()
+        assert verdict in pd.DataFrame({"verdict": [verdict]}).to_html()
 
 
 def test_objects_are_cards_and_a_password_of_an_address_is_not_shown(capsys):

@@ -43,13 +43,27 @@ def test_papermill_sees_every_parameter_and_they_are_few(path):
     assert all("  # " in part for part in parts)
 
 
-@by_name
-def test_what_the_committed_run_found_stands_in_cells_that_reports_of_other_runs_leave_out(path):
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
-    lacking = [
-        cell.id for cell in cells if "committed run" in cell.source and FINDING not in cell.metadata.get("tags", ())
-    ]
-    assert lacking == [], f"give them the tag {FINDING!r}, and keep in cells without it how to read what is shown"
+LATER = ("04", "09", "12", "13")  # whose pages get an answer and links in other hands
+
+
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem[:2] not in LATER], ids=lambda path: path.stem)
+def test_the_answer_stands_below_the_title_in_a_cell_that_reports_of_other_runs_leave_out(path):
+    title, answer, *others = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    assert title.source.startswith("# ")
+    assert answer.source.startswith("**Answer** (") and FINDING in answer.metadata.tags
+    assert not [cell.id for cell in others if "**Answer**" in cell.source]
+    assert not [cell.id for cell in (title, answer, *others) if "committed run" in cell.source], "say which data"
+
+
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem[:2] not in LATER], ids=lambda path: path.stem)
+def test_the_foot_leads_to_the_notebooks_before_and_behind(path):
+    foot = nbformat.read(path, as_version=4).cells[-1]
+    names = [each.stem for each in NOTEBOOKS]
+    place = names.index(path.stem)
+    around = {"back": names[max(place - 1, 0)], "next": names[min(place + 1, len(names) - 1)]}
+    linked = {way: name for way, name in around.items() if name != path.stem}
+    assert foot.cell_type == "markdown" and FINDING in foot.metadata.tags, "a report has no such pages"
+    assert dict(re.findall(r"(\w+): \[\w+\]\((\w+)\.ipynb\)", foot.source)) == linked
 
 
 def test_a_progress_bar_is_shown_for_each_round_of_questions():
@@ -60,9 +74,21 @@ def test_a_progress_bar_is_shown_for_each_round_of_questions():
     assert kinds.count("application/vnd.jupyter.widget-view+json") == 2
 
 
-LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "IPython", "re", "difflib", "hashlib"}
-LIBRARIES |= {"yaml"}  # of captions
-DEEPER = {"selfeval.asking.client", "selfeval.asking.request", "selfeval.identity.claims"}  # where work is shown
+LIBRARIES = {
+    "selfeval",
+    "pandas",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    "seaborn",
+    "IPython",
+    "re",
+    "difflib",
+    "hashlib",
+    "textwrap",
+    "yaml",  # of captions
+}
+DEEPER = {"selfeval.identity.claims"}  # where work is shown
 
 
 @by_name

@@ -2,7 +2,8 @@
 
 Read are decimals, percentages and counts ("8 of 12") in markdown cells, outside of code, links and formulas. A number
 is printed where an output of the three code cells before it or the two behind it, rounded to as many digits, is equal
-to it; a percentage also as a share. Of sentences under FURTHER_UP, any cell of the notebook will do.
+to it; a percentage also as a share. Of sentences under FURTHER_UP and of the answer below the title, any cell of the
+notebook will do.
 
 The other pages print nothing: such numbers are tied to a table in `sentences.yaml` or have a reason here, and
 figures/README.md has the captions that 09_paper_figures prints. test_sentences.py reads README.md and docs/results.md.
@@ -17,12 +18,16 @@ import yaml
 from test_sentences import PIECES, TIED_THROUGHOUT, text_of
 
 from selfeval import ROOT
+from selfeval.sweep.file import FINDING
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
 PAGES = [page for page in [*DOCS, "notebooks/README.md", "figures/README.md"] if page not in TIED_THROUGHOUT]
 REASONS = yaml.safe_load(Path(__file__).with_name("prose.yaml").read_text(encoding="utf-8"))
 FURTHER_UP = "printed further up"
+ANSWER = "**Answer**"  # begins the cell below the title
+CONSTANTS = {".5", "0.5", ".05", "95 %"}  # chance and levels
+OF_OUR_DATA = ("04", "08", "12", "13")  # whose runs are about data of this project, with any parameters
 NUMBER = re.compile(r"(?<![\w.,/^-])([-−]?\d*\.\d+|[-−]?\d+)( ?%)?(?![\w/])")
 COUNT = re.compile(r"(?<![\w.,])\d+ of \d+")
 LITERAL = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^#[^\n]*", re.S | re.M)
@@ -72,9 +77,10 @@ def unfounded(cells, reasons):
     for place, cell in enumerate(cells):
         if is_code(cell):
             continue
+        source = "".join(cell["source"])
         beside = [*filter(is_code, cells[:place])][-3:] + [*filter(is_code, cells[place:])][:2]
-        numbers = printed(beside)
-        for sentence, match in stated("".join(cell["source"])):
+        numbers = everywhere if source.startswith(ANSWER) else printed(beside)
+        for sentence, match in stated(source):
             looked_at = everywhere if any(words in sentence for words in further_up) else numbers
             if not is_printed(match, looked_at) and not any(words in sentence for words in other_reasons):
                 found.append(f"{match[0].strip()} in {sentence!r}")
@@ -88,6 +94,19 @@ def test_every_number_in_the_prose_is_printed_beside_it_or_has_a_reason(name):
     unsaid = [words for given in reasons.values() for words in given if words not in prose]
     assert unsaid == [], f"prose.yaml has reasons for what {name} does not say"
     assert unfounded(cells_of(name), reasons) == []
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name[:2] not in OF_OUR_DATA])
+def test_what_a_run_found_stands_in_cells_that_reports_of_other_runs_leave_out(name):
+    reasons = [words for given in REASONS.get(name[:2], {}).values() for words in given]
+    found = []
+    for cell in cells_of(name):
+        if is_code(cell) or FINDING in cell["metadata"].get("tags", ()):
+            continue
+        for sentence, match in stated("".join(cell["source"])):
+            if match[0] not in CONSTANTS and not any(words in sentence for words in reasons):
+                found.append(f"{match[0]} in {sentence!r}")
+    assert found == [], f"give their cells the tag {FINDING!r}"
 
 
 def test_a_number_that_no_cell_beside_it_prints_is_found():
@@ -147,6 +166,14 @@ def test_a_large_study_costs_what_the_function_beside_the_table_says(assumed, gi
     of_four = ", ".join(f"{hour:g}" for hour in hours.values())
     row = f"| {assumed} | {calls / 1e6:g} million | {tokens / 1e9:g} billion | {usd:,} | {of_four} |"
     assert row in page, f"docs/cluster.md does not have the row {row}"
+
+
+def test_the_answer_below_the_title_may_say_what_any_cell_prints():
+    code = {"cell_type": "code", "outputs": []}
+    far = [code, code, code, {"cell_type": "code", "outputs": [{"text": "J = 0.042"}]}]
+    answer = {"cell_type": "markdown", "source": "**Answer** (two models): no. J is 0.04, A 0.31."}
+    wrong = unfounded([answer, *far], {})
+    assert [each.split(" in ")[0] for each in wrong] == ["0.31"]
 
 
 def test_a_count_that_no_cell_beside_it_prints_is_found():

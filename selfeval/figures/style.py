@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import matplotlib as mpl
+import pandas as pd
 import PIL.Image
 import PIL.ImageShow
 import seaborn as sns
@@ -94,7 +95,8 @@ class Drawing(Figure):
 
 
 def use_style() -> None:
-    """Set the project's style for everything drawn from here on."""
+    """Set the project's style for everything drawn from here on; tables then show whole texts."""
+    pd.set_option("display.max_colwidth", None)
     sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=STYLE | {"font.family": FONTS})
 
 

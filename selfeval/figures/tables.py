@@ -266,21 +266,40 @@ def says(index: pd.Index) -> bool:
     return any(name is not None for name in index.names) or not pd.api.types.is_integer_dtype(index)
 
 
+def shortened(text: str, width: int = WIDTH) -> str:
+    """Return a text of `width` characters at most: a longer one ends behind a word, with " …"."""
+    if len(text) <= width:
+        return text
+    head = text[: width - 1]
+    whole_words = head.rpartition(" ")[0] or head
+    return f"{whole_words.rstrip()} …"
+
+
 def as_text(frame: pd.DataFrame) -> str:
     """Return a table as text with all its columns and short cells, and its index if it `says` something."""
-    shown = frame.map(lambda cell: " ".join(visible(str(cell)).split())[:WIDTH] if isinstance(cell, TEXTS) else cell)
+
+    def short(cell):
+        if not isinstance(cell, TEXTS):
+            return cell
+        return shortened(" ".join(visible(str(cell)).split()))
+
+    shown = frame.map(short)
     return shown.to_string(index=says(frame.index), float_format="{:.3g}".format, na_rep="", max_rows=60)
 
 
 def html(frame: pd.DataFrame) -> str:
-    """Return a table as HTML with short, escaped cells, and its index if it `says` something; pandas says how short."""
+    """Return a table as HTML with short, escaped cells, and its index if it `says` something.
+
+    pandas' `display.max_colwidth` says how short, where it is a number above `WIDTH`.
+    """
+    width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
 
     def short(cell):
-        return visible(str(cell)[: width + 1]) if isinstance(cell, TEXTS) else cell
+        return shortened(visible(str(cell)), width) if isinstance(cell, TEXTS) else cell
 
-    width = max(WIDTH, pd.get_option("display.max_colwidth") or WIDTH)
-    shown, how = frame.map(short).rename(index=short, columns=short), {"na_rep": "", "border": 0, "max_rows": 60}
-    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", width):
+    shown = frame.map(short).rename(index=short, columns=short)
+    how = {"na_rep": "", "border": 0, "max_rows": 60}
+    with pd.option_context("display.html.use_mathjax", False, "display.max_colwidth", None):
         return shown.to_html(index=says(frame.index), float_format="{:.3g}".format, **how)
 
 
@@ -289,10 +308,16 @@ def html(frame: pd.DataFrame) -> str:
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage
 ABOUT = ("role", "speaker", "test_id", "test_type", "status")  # of one message, turn or test
-PRE = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:26em;overflow:auto;margin:0;text-align:left"
-LABEL = '<div style="display:flex;gap:1em"><div style="opacity:.65;min-width:9em">{}</div>'
-ROW = f'{LABEL}<pre style="{PRE};background:none">{{}}</pre></div>'
-CARD = '<div style="border:1px solid rgba(128,128,128,.4);padding:8px 14px;max-width:64em"><b>{}</b>{}</div>'
+LEFT = "text-align:left;vertical-align:top;word-break:normal"  # a word stays whole, also in JupyterLab
+LABEL = f'<th align="left" valign="top" width="150" style="{LEFT};font-weight:normal">{{}}</th>'
+SCROLLS = "max-height:26em;overflow:auto;white-space:pre-wrap;overflow-wrap:break-word"
+PASSAGE = f'<td align="left" style="{LEFT}"><div style="{SCROLLS}">{{}}</div></td>'
+CARD = '<p><b>{}</b></p>\n<table style="max-width:64em">\n{}\n</table>'
+
+
+def as_lines(text: str) -> str:
+    """Return a text as HTML that keeps its lines also where styles are stripped, as on GitHub."""
+    return escape(visible(text)).replace("\n", "<br>")
 
 
 @dataclasses.dataclass
@@ -303,8 +328,11 @@ class Card:
     parts: list[tuple[str, str]]
 
     def _repr_html_(self) -> str:
-        rows = [ROW.format(escape(visible(label)), escape(visible(text))) for label, text in self.parts]
-        return CARD.format(escape(visible(self.title)), "".join(rows))
+        rows = []
+        for label, text in self.parts:
+            cells = LABEL.format(as_lines(label)) + PASSAGE.format(as_lines(text))
+            rows.append(f"<tr>{cells}</tr>")
+        return CARD.format(as_lines(self.title), "\n".join(rows))
 
     def __repr__(self) -> str:
         lines = [self.title]
