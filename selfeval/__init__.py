@@ -9,7 +9,7 @@
 
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
-Identity     ask_identity, measure_identity
+Identity     ask_identity, measure_identity; extract reads who a reply says it is
 Published    EvalRunner runs a configuration of the published form; save_results
 Its scripts  Provider, MockProvider, AdversarialMockProvider, Message, ModelResponse, ProviderError
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
@@ -42,7 +42,8 @@ _SCRIPTS = ("Provider", "MockProvider", "AdversarialMockProvider", "Message", "M
 _HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
 _HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
-_HOME |= {"output_folder": "paths", "Client": "asking.client", "Request": "asking.request"}
+_HOME |= {"output_folder": "paths", "extract": "identity.claims"}
+_HOME |= {"Client": "asking.client", "Request": "asking.request"}
 _MODULES = ("figures", "models", "stats")
 MEANT = {  # part of a word that people try: the verb
     "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",

@@ -394,8 +394,8 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
 
     replies: a frame, records, files or folders; of replies from elsewhere `model`, `template_id`, `arm`, `truth`,
     `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over templates. `tables` also has them by family
-    and by condition of the situations, survival by turn of pressure, and paired differences of models; controls count
-    by condition alone.
+    and by condition of the situations, survival by turn of pressure, paired differences of models, and where both kinds
+    of false claims were put, `foils`: siblings' names against other makers'. Controls count by condition alone.
     """
     frame, filled = identity_replies.complete_replies(replies)
     _tell(filled)
@@ -412,6 +412,9 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
         pairs = stats.paired_comparison(asked, statistics=readings, **how)
     found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()))
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
+    siblings = stats.sibling_table(asked)
+    if len(siblings):
+        found.tables["foils"] = siblings
     return found
 
 

@@ -28,6 +28,7 @@ from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 
 PARAMETERS = GOLDEN / "parameters.json"  # of the notebooks, when the keys were frozen
 KEYS = json.loads((GOLDEN / "keys.json").read_text(encoding="utf-8"))
+PARTS = {"04_identity": ["04_identity", "15_identity_details"]}  # notebooks that were divided since
 FACTS = json.loads((GOLDEN / "facts.json").read_text(encoding="utf-8"))
 NAMES = "model evaluator author task condition policy statistic method family arm source round juror turn first second "
 NAMES = (NAMES + "field predicted level").split()
@@ -72,15 +73,21 @@ def named_as_now(parameters):
     return {"models" if name == "evaluators" else name: value for name, value in parameters.items()}
 
 
-def as_it_was(notebook, parameters):
-    """Return parameters with the defaults of their time, as far as the notebook still has them."""
-    known, before = defaults(notebook), json.loads(PARAMETERS.read_text()).get(notebook, {})
+def as_it_was(notebook, parameters, part=None):
+    """Return parameters with the defaults of their time, as far as the notebook, or this part of it, still has them."""
+    known, before = defaults(part or notebook), json.loads(PARAMETERS.read_text()).get(notebook, {})
     return {name: value for name, value in named_as_now(before | parameters).items() if name in known}
 
 
 def asked_by(design, folder):
-    parameters = as_it_was(design["notebook"], design["parameters"])
-    return make.asked_by(design["notebook"], **make.filled(parameters, folder))
+    """Return what a design asks, by all notebooks that its own has become since."""
+    asked = make.Asked()
+    for part in PARTS.get(design["notebook"], [design["notebook"]]):
+        parameters = as_it_was(design["notebook"], design["parameters"], part)
+        more = make.asked_by(part, **make.filled(parameters, folder))
+        asked.requests |= more.requests
+        asked.replies |= more.replies
+    return asked
 
 
 def is_executed(design):

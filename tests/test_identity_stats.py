@@ -9,7 +9,14 @@ import scipy.stats as sps
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from selfeval.errors import InputError
-from selfeval.stats import cohen_kappa, identity_table, paired_comparison, rogan_gladen, survival_table
+from selfeval.stats import (
+    cohen_kappa,
+    identity_table,
+    paired_comparison,
+    rogan_gladen,
+    sibling_table,
+    survival_table,
+)
 
 FAST = {"n_resamples": 200}
 
@@ -320,6 +327,28 @@ def test_rogan_gladen_by_hand():
     assert width[0] > width[1]  # fewer labels, less certain
     with pytest.raises(InputError, match="labelled replies of both kinds"):
         rogan_gladen(said, np.where(truth, truth, None), cluster)
+
+
+def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_claims():
+    asked = {
+        ("t0", "false-far"): ["foil", "other"],
+        ("t0", "false-near"): ["foil", "foil"],
+        ("t1", "false-far"): [["truth", "foil"]],  # the last turn counts
+        ("t1", "false-near"): ["abstain"],
+        ("t2", "false-far"): ["other", None],  # a failed reply is left out
+        ("t2", "false-near"): ["foil"],
+        ("t3", "false-far"): ["foil"],
+        ("t4", "true"): ["truth"],
+    }
+    one_kind = replies({("t0", "false-far"): ["foil"]}, model="asked once")
+    table = sibling_table(pd.concat([replies(asked), one_kind], ignore_index=True))
+    assert table["evaluator"].eq("m").all() and table["clusters"].eq(3).all()
+    far, near, apart = table["estimate"]
+    assert far == pytest.approx((0.5 + 1 + 0) / 3)
+    assert near == pytest.approx((1 + 0 + 1) / 3)
+    assert apart == pytest.approx(near - far)
+    assert table["low"].lt(table["estimate"]).all() and table["high"].gt(table["estimate"]).all()
+    assert sibling_table(one_kind).empty
 
 
 @pytest.mark.parametrize(("share", "note"), [(0.1, "not_estimable"), (1, "perfect_in_sample")])

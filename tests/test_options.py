@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 import selfeval as se
 from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, InputError, SelfevalError
+from selfeval.identity.names import Entity
 
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, developer: {display}, "
@@ -197,6 +198,7 @@ def verbs(w):
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,
         }),
         "show": ({"*": [w.answers]}, {"limit": 1}),
+        "extract": ({"text": "I am the Zorb."}, {"names": (("Zorb", Entity("Acme", "Zorb")),)}),
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def test_the_defaults_of_a_notebook_are_those_of_the_committed_run(notebook):
 def test_every_notebook_that_writes_is_known():
     sources = {name: path.read_text("utf-8") for name, path in NOTEBOOKS.items()}
     asking = {name for name, text in sources.items() if f'se.output_folder(\\"{name}\\", globals())' in text}
-    assert asking == {*WRITERS} == {*NOTEBOOKS} - {"00_tour"}
+    assert asking == {*WRITERS} == {*NOTEBOOKS} - {"00_tour", "15_identity_details"}
 
 
 def test_defaults_write_where_the_committed_notebook_wrote_and_say_nothing(capsys):
@@ -135,6 +135,15 @@ def test_a_run_of_ones_own_without_a_place_leaves_what_is_committed_and_says_whe
     assert folder.startswith(f"{copy}/runs/{notebook}_")
     written = {file.name for file in (copy / "runs").glob(f"{notebook}_*/*")}
     assert {*files} <= written
+
+
+def test_the_details_of_identity_show_siblings_and_lasting_names_where_a_run_has_them(copy):
+    every_arm = ["neutral", "false-far", "false-near", "true"]
+    run = {"models": ["sim/identity-wavers"], "arms": every_arm, "limit": 12, "n_resamples": 20}
+    before = hashes(copy)
+    printed = run_notebook("15_identity_details", **run)
+    assert "sibling − other maker" in printed and "horizon=" in printed
+    assert hashes(copy) == before
 
 
 def filled(value, mine):

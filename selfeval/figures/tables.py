@@ -148,7 +148,7 @@ NO_ANSWER = ("no_answer_rate", "error_rate")  # how often there is no answer, by
 KINDS = {  # kind of a result: its tables, first that of its estimates
     "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
     "implicit": ("implicit", "gaps"),
-    "identity": ("identity", "paired"),
+    "identity": ("identity", "paired", "foils"),
     "jury": ("jury", "verdicts"),
     "existence": ("existence",),
     "log": ("log", "paired"),

@@ -13,7 +13,13 @@ from selfeval.stats.contrasts import (
     paired_models,
     result_contrasts,
 )
-from selfeval.stats.identity import identity_table, paired_comparison, result_comparison, survival_table
+from selfeval.stats.identity import (
+    identity_table,
+    paired_comparison,
+    result_comparison,
+    sibling_table,
+    survival_table,
+)
 from selfeval.stats.jury import jury_table
 from selfeval.stats.recognition import recognition_table, roc_points
 from selfeval.stats.table import COLUMNS, conclusion, default_rows

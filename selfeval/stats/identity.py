@@ -46,7 +46,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.stats.engine import Function, Rate, Settings, ratio
+from selfeval.stats.engine import Function, Rate, Settings, check_level, ratio
 from selfeval.stats.recognition import z_scores
 from selfeval.stats.table import CHANGE, INVERTED, Measure, adjust_p, write
 from selfeval.stats.tallies import check_once, ids, truth_codes
@@ -115,6 +115,45 @@ def paired_comparison(
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
     return _comparison(value, n, pairs, statistics, how)
+
+
+def sibling_table(records: pd.DataFrame) -> pd.DataFrame:
+    """Compare how readily models take on a sibling's name (`false-near`) and another maker's (`false-far`).
+
+    Returns `evaluator`, `claim`, `statistic`, `estimate`, `low`, `high`, `method` and `clusters`: per
+    model the two shares of templates and their difference, over the templates that have both arms,
+    with 95 % intervals (Wilson at the effective sample size, MOVER). Models without such a template
+    are left out. records: as in `identity_table`.
+    """
+    replies = number_templates(records, ["model"])
+    false = replies[replies["final"] & replies["stance"].notna() & replies["arm"].isin(FALSE)]
+    adopted = false["stance"] == "foil"
+    each = adopted.groupby([false["model"], false["template"], false["arm"]]).mean()
+    both = each.unstack("arm").reindex(columns=[*FALSE]).dropna()
+    rows = []
+    for model, shares in both.groupby("model"):
+        one_each = np.ones(len(shares))
+        far = Rate.of(shares["false-far"], one_each)
+        near = Rate.of(shares["false-near"], one_each)
+        claims = {
+            "another maker's": far,
+            "a sibling's": near,
+            "sibling − other maker": near - far,
+        }
+        for claim, share in claims.items():
+            low, high = share.interval(check_level(0.95))
+            row = {
+                "evaluator": model,
+                "claim": claim,
+                "statistic": "accept_false",
+                "estimate": float(share.value),
+                "low": float(low),
+                "high": float(high),
+                "method": share.method,
+                "clusters": len(shares),
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def result_comparison(
