@@ -43,10 +43,10 @@ def test_papermill_sees_every_parameter_and_they_are_few(path):
     assert all("  # " in part for part in parts)
 
 
-LATER = ("04", "09", "12", "13")  # whose pages get an answer and links in other hands
+WITH_ANSWER = [path for path in NOTEBOOKS if path.stem != "09_paper_figures"]  # it draws what the others find
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem[:2] not in LATER], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WITH_ANSWER, ids=lambda path: path.stem)
 def test_the_answer_stands_below_the_title_in_a_cell_that_reports_of_other_runs_leave_out(path):
     title, answer, *others = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
     assert title.source.startswith("# ")
@@ -55,7 +55,7 @@ def test_the_answer_stands_below_the_title_in_a_cell_that_reports_of_other_runs_
     assert not [cell.id for cell in (title, answer, *others) if "committed run" in cell.source], "say which data"
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem[:2] not in LATER], ids=lambda path: path.stem)
+@by_name
 def test_the_foot_leads_to_the_notebooks_before_and_behind(path):
     foot = nbformat.read(path, as_version=4).cells[-1]
     names = [each.stem for each in NOTEBOOKS]
