@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar
 
-from selfeval.asking import dryrun, local
+from selfeval.asking import dryrun, ends, local
 from selfeval.asking.batches import Batches
 from selfeval.asking.endpoint import Again, Call, Endpoint, Failure
 from selfeval.asking.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
@@ -93,6 +93,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
         self.served: dict[str, set[str]] = defaultdict(set)  # model id -> which endpoints its replies come from
+        self.ends: Counter[str] = Counter()  # unknown reasons why replies ended
         self._flying = 0  # calls that are sent and not yet stored
         self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
 
@@ -145,6 +146,8 @@ class Client(contextlib.AbstractAsyncContextManager):
         for request, response in zip(requests, responses, strict=True):
             names = [name for name in (response.served_model, response.served_by) if name]
             self.served[request.model.id] |= {" via ".join(names)} - {""}
+            if ends.status_of(response.finish_reason) == ends.UNKNOWN:
+                self.ends[str(response.finish_reason)] += 1
         return responses
 
     def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
@@ -347,6 +350,10 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
         if len(names) > 1:
             several = f"{model}, served by {', '.join(sorted(names))}"
             print(visible(f"{several}: its numbers mix them; docs/models.md pins one."))
+    for reason, n in client.ends.items():
+        which, count = ("replies", "they count") if n > 1 else ("reply", "it counts")
+        shown = visible(reason[:60])
+        print(f"{n} {which} ended for a reason that is not known: `{shown}`; {count} as complete.")
     return found
 
 

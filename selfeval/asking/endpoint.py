@@ -14,9 +14,10 @@ import time
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from itertools import accumulate
 
-from selfeval.asking import local
+from selfeval.asking import ends, local, thinking
 from selfeval.asking.addresses import is_here
 from selfeval.asking.bounds import REPLY, unpacked_reply
 from selfeval.asking.request import Response, ask_callable, readable
@@ -33,16 +34,29 @@ IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
 DIGITS = 6  # decimals of a log-probability that are kept; all of them would be a third of a recording
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
-NO_USE = re.compile("not a valid model|invalid model|api key not valid", re.I)  # OpenRouter and Gemini say it by a 400
-REFUSES = re.compile("unsupported|not supported|does not support|deprecated|unrecognized|only the default", re.I)
+NO_USE = re.compile(  # OpenRouter, Gemini and Anthropic say it by a 400
+    "not a valid model|invalid model|api key not valid|credit balance is too low", re.I
+)
+EMPTY = re.compile(  # of an account
+    "quota|balance|billing|credit|payment|spending|arrears|recharge|余额|欠费", re.I
+)
+RATE = re.compile(  # of requests, which some tell in the words of an empty account
+    r"rate.?(?:limit|quota)|per.?(?:second|minute|hour|day)|throttl|too.many.requests"
+    "|(?:retry|try again) (?:in|after)|resource_exhausted|check quota",
+    re.I,
+)
+REFUSES = re.compile(
+    "unsupported|n[o't]+ support|deprecated|unrecognized|only the default|unknown|unexpected|extra"
+    "|not (?:permitted|allowed|available|enabled|recognized|valid)|forbidden|disabled|cannot"
+    "|invalid|must|should|(?:greater|less) than",
+    re.I,
+)
+NEEDED = {"model", "messages", "max_tokens", "max_completion_tokens", "provider", "likelihood"}
+TOGETHER = ("logprobs", "top_logprobs")
 VERSION = re.compile(r"/v\d")  # of an API, in a base URL
 START = 60  # letters of an answer that is no completion, which are shown
 PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
-EVENTS = re.compile("(data|event|id|retry):")  # where one reply in JSON was asked for
-# <think>...</think>, also without the last tag where the reply was cut off in it, or without the first one
-THOUGHT = re.compile(
-    r"\s*+(?:<think(?:ing)?>(.*?)(?:</think(?:ing)?>\s*|\Z)|((?:(?!<think).)*?)</think(?:ing)?>\s*)", re.S | re.I
-)
+EVENTS = re.compile("(data|event|id|retry)?:")  # where one reply in JSON was asked for
 
 
 # what an HTTP response says: a reply, or a classified failure ---------------------------------------------------------
@@ -56,10 +70,12 @@ def _finite(text: str) -> float | None:
 class Failure(Exception):
     """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
     `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for. status: of
-    the HTTP response, where there is one. from_api: its body says what is wrong as APIs say it, in JSON."""
+    the HTTP response, where there is one. from_api: its body says what is wrong as APIs say it, in JSON. named:
+    parameters that it blames."""
 
     status: int | None = None
     from_api = True
+    named: tuple[str, ...] = ()
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
         self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
@@ -67,11 +83,18 @@ class Failure(Exception):
 
 
 class NoEndpoint(Failure):
-    """An answer by something that is no chat endpoint, such as a web page: it would be the same at the next attempt."""
+    """An answer by no chat endpoint, such as a web page: it would be the same at the next attempt.
 
-    def __init__(self, status: int, fault: str):
+    is_stream: it is a reply after all, in events, and was billed.
+    """
+
+    def __init__(self, status: int, fault: str, is_stream: bool = False):
         super().__init__("fatal", f"HTTP {status}: {fault}")
-        self.status = status
+        self.status, self.is_stream = status, is_stream
+
+
+class Filtered(Failure):
+    """An error that says that the prompt was filtered: an answer to this text, and no fault."""
 
 
 class Again(Failure):
@@ -83,30 +106,35 @@ def read_reply(response, model: Model, **more) -> Response:
 
     What is not of the usual shape around the text is passed over.
     """
-    body = read_body(response, model.provider.key or "")
+    try:
+        body = read_body(response, model.provider.key or "")
+    except Filtered as failure:
+        ident = response.headers.get("x-request-id")
+        said = {"finish_reason": "content_filter", "error": failure.detail, "request_id": ident}
+        return Response(status="filtered", cost=0.0, **said, **more)  # no usage is told of it
     choice = body["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")
-    content, refusal = message.get("content") or "", message.get("refusal")
-    if isinstance(content, list):  # some endpoints answer in parts
-        content = "".join(str(as_dict(part).get("text") or "") for part in content)
-    thought, content = _split_thinking(content)
+    in_parts, content = thinking.of_parts(message.get("content"))
+    marked, content = thinking.split(content)
+    apart = _text(message.get("reasoning")) or _text(message.get("reasoning_content"))
+    refusal, ended = message.get("refusal"), ends.status_of(finish)
     if refusal:
         content, status = content or str(refusal), "refusal"
-    elif str(finish).partition(":")[0] in ("content_filter", "length"):  # Gemini adds a colon and why
-        status = "length" if finish == "length" else "filtered"
+    elif ended in ("filtered", "length", "refusal"):
+        status = ended
     else:
         status = "ok" if content.strip() else "empty"
     usage = _usage(as_dict(body.get("usage")))
     return Response(
         text=content,
         status=status,
-        finish_reason=_text(finish),
+        finish_reason=None if finish is None else str(finish),
         usage=usage,
         cost=_cost(as_dict(body.get("usage")), usage, model),
         served_model=_text(body.get("model")),
         served_by=_text(body.get("provider")),
         request_id=_text(body.get("id")) or response.headers.get("x-request-id"),
-        reasoning=_text(message.get("reasoning")) or _text(message.get("reasoning_content")) or thought,
+        reasoning=apart or in_parts or marked,
         logprobs=_logprobs(as_dict(choice.get("logprobs")).get("content"), content),
         **more,
     )
@@ -127,17 +155,24 @@ def read_body(response, key: str = "") -> dict:
     status = response.status_code
     if 300 <= status < 400:
         raise NoEndpoint(status, redirection(response.headers))
-    if fault := _no_endpoint(status, response.text.lstrip("\ufeff").strip(), body):  # some servers begin with a mark
+    text = response.text.lstrip("\ufeff").strip()  # some servers begin with a mark
+    if status == 200 and (EVENTS.match(text) or text.endswith("[DONE]")):
+        fault = f"a stream of events and no completion; it begins {text[:START]!r}"
+        raise NoEndpoint(status, fault, is_stream=True)
+    if fault := _no_endpoint(status, text, body):
         raise NoEndpoint(status, fault)
     error = body.get("error") if isinstance(body, dict) else None
     if status == 200 and error is None:
         return _with_choice(body)
+    if error is None and {"message", "detail"} & as_dict(body).keys():
+        error = body
     error = error if isinstance(error, dict) else {"message": error or response.text[:200]}
     if status == 200:  # an error that travels as a success carries its own number
         status = int(error["code"]) if str(error.get("code", "")).isdigit() else 502
     failure = classify(status, error, response.headers)
     failure.status = status
     failure.from_api = bool({"error", "message"} & as_dict(body).keys())
+    failure.named = named_in(body)
     raise failure
 
 
@@ -154,8 +189,6 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
         return None
     if PAGE.match(text):
         return f"a web page {begins}"
-    if status == 200 and EVENTS.match(text):
-        return f"a stream of events {begins}"
     if status == 200 and body is not None and not {"choices", "error"} & as_dict(body).keys():
         return f"JSON {begins}"
     if status == 200 and text and text[0] not in "{[":
@@ -182,27 +215,28 @@ def _without(key: str, body):
 def _with_choice(body) -> dict:
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(choice, dict) and str(choice.get("finish_reason")).startswith("content_filter"):
+    ended = ends.status_of(as_dict(choice).get("finish_reason"))
+    if isinstance(choice, dict) and ended in ("filtered", "length", "refusal"):
         choice["message"] = choice.get("message") or {}  # Gemini leaves it out
     message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | None):
+    content = as_dict(message).get("content")
+    if not isinstance(message, dict) or not isinstance(content, str | list | dict | None):
         raise Failure("transient", "HTTP 200 without a choice")
-    if choice.get("finish_reason") == "error" or choice.get("error"):
+    if ended == "error" or choice.get("error"):
         raise Failure("transient", f"the model's server failed while answering: {choice.get('error') or 'no details'}")
     return body
 
 
 def classify(status: int, error: dict, headers) -> Failure:
     """Return what an error answer means for this call: wait, try again, give up the request, or give up the model."""
-    message = f"HTTP {status}: {error.get('message') or error.get('code') or 'no message'}"
-    code = f"{error.get('code')} {error.get('type')}"
-    if status == 429 and ("insufficient_quota" in code or "billing" in code):
-        return Failure("fatal", message)
+    message = f"HTTP {status}: {_message(error)}"
+    if status not in (401, 402, 404, 429) and ends.is_filter(error, message):
+        return Filtered("rejected", message)
     wait = retry_after(headers, error)
+    if status == 429 and _is_account_empty(error, message, wait):
+        return Failure("fatal", message)
     if status == 429 or (status in (503, 529) and wait is not None):
         return Failure("throttled", message, wait)
-    if status == 403 and isinstance(error.get("metadata"), dict) and "reasons" in error["metadata"]:
-        return Failure("rejected", message)  # OpenRouter's moderation: about this text, not about the account
     if status in (401, 402, 403, 404) or (status == 400 and NO_USE.search(message)):
         return Failure("fatal", message)
     if 400 <= status < 500 and status not in (408, 409, 425):
@@ -210,37 +244,71 @@ def classify(status: int, error: dict, headers) -> Failure:
     return Failure("transient", message)
 
 
+def _message(error: dict) -> str:
+    """Return what an error says, with what a router was told by the server behind it."""
+    message = error.get("message") or error.get("detail") or error.get("code") or "no message"
+    said = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
+    behind = as_dict(error.get("metadata")).get("raw")
+    return f"{said}: {behind}" if behind else said
+
+
+def _is_account_empty(error: dict, message: str, wait: float | None) -> bool:
+    """Tell whether an account has nothing left.
+
+    Many a rate limit is told in such words, but it also says that it is one, or when to try again.
+    """
+    code = f"{error.get('code')} {error.get('type')} {error.get('status')}"
+    if "insufficient_quota" in code:
+        return True
+    if RATE.search(f"{code} {message}"):
+        return False
+    return bool(EMPTY.search(code if wait else f"{code} {message}"))
+
+
 def retry_after(headers, error: dict) -> float | None:
     """Return the seconds a provider asks to wait, from its headers or its body, or None.
 
-    Forms: `retry-after` in seconds, and OpenRouter's reset time (milliseconds since the epoch) inside the error's
-    metadata.
+    Forms: `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since the
+    epoch) inside the error's metadata. An unreadable time is the same as none.
     """
     reset = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
-    with contextlib.suppress(TypeError, ValueError):  # an unreadable time is the same as none
-        if seconds := headers.get("retry-after"):
-            return max(0.0, float(seconds))
-        if reset:
-            return max(0.0, float(reset) / 1000 - time.time())
+    asked = headers.get("retry-after") or ""
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(asked))
+    with contextlib.suppress(ValueError, OverflowError):
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+    with contextlib.suppress(TypeError, ValueError):
+        return max(0.0, float(reset) / 1000 - time.time())
     return None
 
 
-def adaptation(message: str, body: dict) -> dict | None:
-    """Return {parameter: new name, or None for leaving it out} where an error says that the model refuses one."""
-    if not REFUSES.search(message):
-        return None
-    if "max_tokens" in body and "max_completion_tokens" in message:
+def named_in(body) -> tuple[str, ...]:
+    """Return the words of all `param` and `loc` (["body", "seed"]) in an error's body."""
+    words: list[str] = []
+    left = [body]
+    for value in left:  # which grows
+        if isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            words += re.findall(r"\w+", f"{value.get('param')} {value.get('loc')}")
+            left += [part for part in value.values() if isinstance(part, dict | list)]
+    return tuple(words)
+
+
+def adaptation(failure: Failure, body: dict) -> dict | None:
+    """Return {parameter: new name, or None for leaving it out} where an error blames one.
+
+    Never left out is what decides who answers, and how much a reply may cost.
+    """
+    message = failure.detail
+    refuses = REFUSES.search(message)
+    if refuses and "max_tokens" in body and "max_completion_tokens" in message:
         return {"max_tokens": "max_completion_tokens"}
-    for names in (["temperature"], ["top_p"], ["seed"], ["logprobs", "top_logprobs"], ["reasoning_effort"]):
-        if names[0] in body and names[0] in message:
-            return dict.fromkeys(names)
-    return None
-
-
-def _split_thinking(content: str) -> tuple[str | None, str]:
-    """Return the thinking that a reply begins with, between tags (the first may be in the template), and the rest."""
-    found = THOUGHT.match(content)
-    return ((found[1] or found[2] or "").strip() or None, content[found.end() :]) if found else (None, content)
+    words = [*failure.named, *re.findall(r"\w+", message if refuses else "")]
+    blamed = next((word for word in words if word in body and word not in NEEDED), None)
+    if blamed in TOGETHER:
+        return dict.fromkeys(TOGETHER)
+    return {blamed: None} if blamed else None
 
 
 def as_dict(value) -> dict:
@@ -274,16 +342,13 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     return (sum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]) / 1e6
 
 
-def _rounded(token: dict) -> float:
-    return round(token["logprob"], DIGITS)
-
-
 def _logprobs(tokens, content: str) -> list | None:
     """Return the tokens of a reply, without those of thinking before its content, to `DIGITS` decimals."""
     try:
-        found = [
-            (t["token"], _rounded(t), {a["token"]: _rounded(a) for a in t.get("top_logprobs") or []}) for t in tokens
-        ]
+        found = []
+        for token in tokens:
+            shown = _alternatives(token.get("top_logprobs") or [])
+            found.append((token["token"], round(token["logprob"], DIGITS), shown))
         start = "".join(token for token, *_ in found).rfind(content)
         if start <= 0:  # nothing before it, or tokens that are parts of characters
             return found or None
@@ -291,6 +356,15 @@ def _logprobs(tokens, content: str) -> list | None:
         return [each for each, end in zip(found, ends, strict=True) if end > start] or None
     except (TypeError, KeyError, AttributeError):
         return None
+
+
+def _alternatives(shown: list) -> dict[str, float]:
+    """Return {token: log-probability}; one that a grammar forbids has null or -Infinity, and is none."""
+    found = {}
+    for one in shown:
+        if isinstance(one["logprob"], int | float):
+            found[one["token"]] = round(one["logprob"], DIGITS)
+    return found
 
 
 # the log-likelihood of a given text -----------------------------------------------------------------------------------
@@ -620,13 +694,14 @@ class Endpoint:
         A proxy's page about one text (400) is about that text, once other texts were answered.
         """
         if isinstance(failure, NoEndpoint) and any(known.answered for known in self.known.values()):
-            failure.outcome = "rejected" if failure.status in (400, 405) else "transient"
+            is_about_text = failure.is_stream or failure.status in (400, 405)
+            failure.outcome = "rejected" if is_about_text else "transient"
             return
         if self.provider.embedded or failure.outcome != "fatal":
             return
         is_versioned = VERSION.search(self.provider.address)
         is_no_route = failure.status == 404 and not (is_versioned and failure.from_api)
-        if failure.status in (401, 403):
+        if failure.status in (401, 403) and not EMPTY.search(failure.detail):
             remedy = self._about_key()
         elif isinstance(failure, NoEndpoint) or is_no_route:
             remedy = self._about_address()
@@ -656,7 +731,7 @@ class Endpoint:
         known = self.known[call.model.id]
         if failure.outcome != "rejected":
             return False
-        if change := adaptation(failure.detail, sent):
+        if change := adaptation(failure, sent):
             known.refused |= change
         elif call.given != call.parameters and not call.model.reasoning:  # its server has no room for thinking
             call.given, known.thinks = call.parameters, False

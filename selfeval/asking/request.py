@@ -127,7 +127,7 @@ class Response:
         return self.status == "length" and not self.text.strip() and not had_room
 
     def without_thinking(self) -> "Response":
-        """Return the response with thinking in its text, as a function of the user's may leave it, in `reasoning`."""
+        """Return the response with thinking that a function left in its text in `reasoning`."""
         thought, said = thinking.split(self.text)
         if said == self.text:
             return self

@@ -127,7 +127,8 @@ async def generate_texts(
         # Room for the length asked for and a model that runs over; also what a cut-off text is compared with.
         how = {"temperature": temperature, "max_tokens": max(256, 4 * asked)} | model.parameters
         requests.append(Request(model, build_writing(prompt["prompt"], asked), how, sample, seed, cut_counts=True))
-    responses = [response.without_thinking() for response in await client.chat_all(requests, "texts")]
+    replies = await client.chat_all(requests, "texts")
+    responses = [reply.without_thinking() for reply in replies]
     texts, failures = [], []
     for (prompt, asked, sample, model), request, response in zip(design, requests, responses, strict=True):
         record = _text_record(prompt, asked, sample, model, request, response)
@@ -199,7 +200,8 @@ async def paraphrase(
     requests = [
         Request(model, build_paraphrase(text["text"]), parameters, seed=seed, cut_counts=True) for text in texts
     ]
-    responses = [response.without_thinking() for response in await client.chat_all(requests, "paraphrases")]
+    replies = await client.chat_all(requests, "paraphrases")
+    responses = [reply.without_thinking() for reply in replies]
     done, failed = [], []
     for text, request, response in zip(texts, requests, responses, strict=True):
         new = {"text": response.text, "words": len(response.text.split()), "paraphrased_by": model.id}

@@ -65,8 +65,8 @@ def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
 
 def as_turn(speaker: str, response: Response) -> Turn:
     """Return a reply as a turn: its text without thinking, with its status and what it cost."""
-    thought, text = thinking.split(response.text, anywhere=True) if response.status != "error" else (None, "")
-    text = text.strip()
+    thought, text = thinking.split(response.text, anywhere=True)
+    text = text.strip() if response.status != "error" else ""
     status = "empty" if response.status == "ok" and not text else response.status
     more = {name: value for name in KEPT if (value := getattr(response, name)) not in (None, {})}
     if response.earlier:

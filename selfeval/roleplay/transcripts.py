@@ -309,7 +309,7 @@ def _turn(where: str, turn) -> Turn:
 
 
 def _text_of_parts(text) -> tuple:
-    """Return (thinking, what is said) of a list of typed parts, [{"type": "text", "text": ...}], if all are such."""
+    """Return (thinking, what is said) of a list of parts that are text or thinking, else the value."""
     if not isinstance(text, list) or not text:
         return None, text
     if not all(any(thinking.of_parts(part)) or part == "" for part in text):

@@ -295,7 +295,7 @@ def _fold(match: re.Match[str]) -> str:
 
 
 def without_thinking(reply: str) -> str:
-    """Return a reply without its thinking, wherever that stands, and without the marks of a chat template."""
+    """Return a reply without its thinking, wherever that stands, and without a template's marks."""
     return thinking.split(reply, anywhere=True)[1].strip()
 
 
