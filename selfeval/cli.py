@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
 from selfeval.models import Provider, check_part, get, get_all, providers
 from selfeval.models import models as registered
-from selfeval.paths import DATA, INSTALLED, ROOT, check_begins, check_writable, shipped
+from selfeval.paths import DATA, HOME, INSTALLED, ROOT, check_begins, check_writable, is_open_to_others, shipped
 
 LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 
@@ -476,10 +477,22 @@ def doctor() -> None:
         click.echo(f"optional notebooks, and the commands that run them: {LAB}")
     served = [_embedded(provider) for provider in providers().values() if provider.embedded]
     click.echo("\n".join(served))
+    if found := _open_to_others():
+        click.echo(
+            f"open     other users of this machine can read {', '.join(found)}; run: chmod -R go= {' '.join(found)}"
+        )
     sys.exit(int(bool(wrong) or any(line.startswith("MISSING") for line in served)))
 
 
 PINNED = ROOT / "requirements.txt"  # of a clone
+
+
+def _open_to_others() -> list[str]:
+    """Return the files of keys, replies, runs and reports that other users of this host can read."""
+    from selfeval.asking.store import place
+
+    kept = [HOME / ".env", place(), DATA / "report", *sorted((DATA / "runs").glob("*"))]
+    return [shlex.quote(str(path)) for path in kept if is_open_to_others(path)]
 
 
 def _embedded(provider: Provider) -> str:

@@ -221,8 +221,10 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"{file} cannot be read: {error}.") from error
         registry = decode(_Registry, content, file)
+        ours = dict(providers)
         for name, entry in (registry.providers or {}).items():
             providers[name] = decode(Provider, {"name": name, **(entry or {})}, file, "providers", name)
+            _say_what_moves(file, providers[name], ours)
         own = [_model(entry, providers, file, number, folder) for number, entry in enumerate(registry.models or ())]
         for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
             if twice := _twice(names):
@@ -231,6 +233,19 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
     return providers, {i: replace(m, provider=providers.get(m.provider.name, m.provider)) for i, m in models.items()}
+
+
+def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider]) -> None:
+    """Say where a file of the user's leads a provider, or a key, that has an address in our registry."""
+    homes = {key: each.base_url for each in ours.values() if each.hosted for key in each.keys}
+    before = ours.get(provider.name)
+    said = []
+    if before and before.hosted and provider.url != before.base_url:
+        said.append(f"asks `{provider.name}` at {provider.address} and not at {before.base_url}")
+    if keys := [key for key in provider.keys if homes.get(key, provider.url) != provider.url]:
+        said.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
+    if said:
+        print(f"{file} {', and '.join(said)}; use it only if that is meant (docs/strangers.md).", file=sys.stderr)
 
 
 def _twice(names: list[str]) -> str | None:

@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -69,7 +71,7 @@ def check_writable(path: Path) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the file that becomes this one; it is gone afterwards."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")  # where nobody can have put a link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -78,6 +80,30 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that no other user of this host can enter, unless it is there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private(path: Path, mode: str):
+    """Open a file to write text in UTF-8; where it is new, no other user of this host can read it."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, mode=0o600)
+
+    return open(path, mode, encoding="utf-8", opener=opener)
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Tell whether other users of this host can read a file, or list a folder, that is there."""
+    if not path.exists():
+        return False
+    path = path.resolve()
+    can_enter = all(parent.stat().st_mode & 0o011 for parent in path.parents)
+    return can_enter and bool(stat.S_IMODE(path.stat().st_mode) & 0o044)
 
 
 def read_json(path: Path) -> dict:

@@ -1,6 +1,7 @@
 """Strangers: servers that lead elsewhere, other users of this host, files of others, and what is too large."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import itertools
@@ -9,22 +10,31 @@ import lzma
 import os
 import re
 import shutil
+import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from aiohttp import web
+from click.testing import CliRunner
 from conftest import KEY
 from fake_server import FakeServer, completion
-from sweep_files import check, make_notebook
+from sweep_files import check, make_notebook, write
 from test_client import ask, questions
+from written_files import run_command
 
 from selfeval import DATA, ROOT, sweep
 from selfeval.asking import bounds, local
-from selfeval.errors import InputError, ProviderError
+from selfeval.asking.store import Store
+from selfeval.cli import main
+from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.interop import read_logs
 from selfeval.models import get
+from selfeval.paths import write_whole
 from selfeval.records import read_texts
 
 # where keys and prompts go ------------------------------------------------------------------------
@@ -236,3 +246,112 @@ def test_a_grid_of_too_many_runs_is_refused_before_they_are_listed(tmp_path):
     stage = json.dumps({"notebook": "one", "grid": grid})
     sentence = check(tmp_path, f"name: x\nstages: [{stage}]")
     assert "makes 100,000,000 runs, more than 10,000" in sentence
+
+
+# other users of this host -------------------------------------------------------------------------
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def usual_mask():
+    """The mask that most hosts have, by which new files can be read by everybody."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_stores_logs_and_reports_are_this_users_alone(tmp_path, usual_mask, monkeypatch):
+    store, runs, report = (tmp_path / name for name in ("replies/store.sqlite", "runs", "report"))
+    monkeypatch.setenv("SELFEVAL_STORE", str(store))
+    make_notebook(tmp_path / "one.ipynb", STORING)
+    assert sweep.run_file(write(tmp_path, {"notebook": "one"}), out=runs) == 0
+    run_command("report", runs, "--out", report)
+    assert {mode(folder) for folder in (store.parent, runs, report)} == {0o700}
+    [log] = runs.rglob("log.txt")
+    assert {mode(file) for file in (store, log)} == {0o600}
+
+
+STORING = """from selfeval.asking.store import Store
+store = Store()
+list(store.rows())
+store.close()"""
+
+
+def test_doctor_names_what_others_can_read(tmp_path, usual_mask, monkeypatch):
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # others can enter what is above it
+    folder.chmod(0o755)
+    (folder / "open.sqlite").touch()
+    (folder / "closed.sqlite").touch(0o600)
+    said = {}
+    for name in ("open", "closed"):
+        monkeypatch.setenv("SELFEVAL_STORE", str(folder / f"{name}.sqlite"))
+        said[name] = CliRunner().invoke(main, ["doctor"]).output
+    shutil.rmtree(folder)
+    assert f"other users of this machine can read {folder / 'open.sqlite'}" in said["open"]
+    assert "chmod -R go= " in said["open"] and str(folder) not in said["closed"]
+
+
+# files of others ----------------------------------------------------------------------------------
+
+MOVED = {
+    "{openai: {base_url: 'http://127.0.0.1:9/v1', hosted: true}}": [
+        "asks `openai` at http://127.0.0.1:9/v1 and not at https://api.openai.com/v1"
+    ],
+    "{cheap: {base_url: 'https://cheap.example.org/v1', keys: [GEMINI_API_KEY]}}": [
+        "sends the key of GEMINI_API_KEY to https://cheap.example.org/v1"
+    ],
+    "{cheap: {base_url: 'https://cheap.example.org/v1', keys: [CHEAP_KEY]}}": [],
+    "{openai: {base_url: 'https://api.openai.com/v1', keys: [OPENAI_API_KEY], hosted: true}}": [],
+}
+
+
+@pytest.mark.parametrize("providers", MOVED)
+def test_a_registry_that_leads_a_key_or_a_provider_elsewhere_is_said_once(providers, registry, capsys):
+    path = registry(f"providers: {providers}")
+    get("openai:m")
+    get("openai:n")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        f"The registry {path} {what}; use it only if that is meant (docs/strangers.md)." for what in MOVED[providers]
+    ]
+
+
+STATEMENTS = {
+    "trigger": "CREATE TRIGGER theirs AFTER INSERT ON replies BEGIN DELETE FROM replies; END",
+    "view": "CREATE VIEW theirs AS SELECT * FROM replies",
+}
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_a_store_that_would_run_something_is_refused(kind, tmp_path):
+    theirs = Store(tmp_path / "theirs.sqlite")
+    assert list(theirs.rows()) == []
+    theirs.close()
+    with contextlib.closing(sqlite3.connect(theirs.path)) as file:
+        file.execute(STATEMENTS[kind])
+    ours = Store(tmp_path / "ours.sqlite")
+    for use in (lambda: ours.merge(theirs.path), lambda: list(theirs.rows())):
+        with pytest.raises(StoreError, match=f"it has the {kind} 'theirs', and no store has one"):
+            use()
+    ours.close()
+
+
+def test_a_view_in_the_place_of_the_replies_is_refused(tmp_path):
+    path = tmp_path / "theirs.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE VIEW replies AS SELECT 1 AS key, 2 AS request, 3 AS response, 4 AS created")
+    with pytest.raises(StoreError, match="it has the view 'replies'"):
+        list(Store(path).rows())
+
+
+def test_what_is_written_goes_through_no_link_that_somebody_put_there(tmp_path):
+    victim = tmp_path / "victim.txt"
+    victim.write_text("precious")
+    (tmp_path / f"out.csv.{os.getpid()}.part").symlink_to(victim)
+    (tmp_path / "out.csv").symlink_to(victim)
+    write_whole(tmp_path / "out.csv", "a,b\n")
+    assert victim.read_text() == "precious"
+    assert (tmp_path / "out.csv").read_text() == "a,b\n" and not (tmp_path / "out.csv").is_symlink()

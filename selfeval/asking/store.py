@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 import re
+import secrets
 import socket
 import sqlite3
 import threading
@@ -28,7 +29,7 @@ from selfeval.asking.bounds import bounded_lines
 from selfeval.asking.request import MOST_AGAIN, UNANSWERED, canonical, check_response, key_of, request_key, stored_key
 from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount
 from selfeval.models import Model
-from selfeval.paths import DATA, HOME, replacing
+from selfeval.paths import DATA, HOME, make_private_folder, open_private, replacing
 
 VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {
@@ -238,9 +239,12 @@ class Store:
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
+        with contextlib.suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
+            open_private(self.path, "x").close()
         connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
+            _distrust(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
             self._check(connection)
         except BaseException:
@@ -254,8 +258,13 @@ class Store:
         address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
         there = self.path.exists()
         connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
-        if not there:
-            _make_tables(connection)
+        try:
+            _distrust(connection)
+            if not there:
+                _make_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
@@ -442,7 +451,8 @@ class Store:
         files = f"{self.path}.unwritten-*.jsonl"
         remedy = f"Run `selfeval store import {files}`, then the same command again."
         try:
-            Path(files.replace("*", str(time.time_ns()))).write_text(line, encoding="utf-8")
+            with open_private(Path(files.replace("*", secrets.token_hex(8))), "x") as file:
+                file.write(line)
         except OSError:
             remedy = "A reply that was paid for is lost, since it could not be kept in a file either."
         return StoreError(f"{error} {remedy}")
@@ -491,6 +501,14 @@ class Store:
                     out.write(export_line(*row))
             part.replace(path)
         return number
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let a file that may be somebody else's run nothing; raise where it has what a store never has."""
+    connection.execute("PRAGMA trusted_schema=OFF")
+    query = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    for kind, name in connection.execute(query):
+        raise sqlite3.DatabaseError(f"it has the {kind} {name!r:.60}, and no store has one")
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:

@@ -24,7 +24,7 @@ from selfeval.asking.dryrun import dollars, inside, mirror, prices, print_calls
 from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
 from selfeval.keys import plain
-from selfeval.paths import DATA, read_json, write_whole
+from selfeval.paths import DATA, make_private_folder, open_private, read_json, write_whole
 from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
 from selfeval.sweep.kernels import KernelManager
 
@@ -47,7 +47,7 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
         print(sentence)
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
-    sweep.folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(sweep.folder)
     with (sweep.folder / "lock").open("a+") as file:  # free as soon as a sweep is killed; its kernels end with it
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,7 +151,7 @@ def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) ->
     env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
     run.begin()
     with (
-        (run.folder / "log.txt").open("w", encoding="utf-8") as log,
+        open_private(run.folder / "log.txt", "w") as log,
         tempfile.TemporaryDirectory(prefix="selfeval-kernel-", ignore_cleanup_errors=True) as folder,
     ):
         options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": Path.cwd(), "stdout": log, "stderr": log}

@@ -18,7 +18,7 @@ from pygments.formatters import HtmlFormatter
 
 from selfeval.errors import InputError
 from selfeval.keys import plain, redact, visible
-from selfeval.paths import DATA, HOME, ROOT, read_json, write_whole
+from selfeval.paths import DATA, HOME, ROOT, make_private_folder, read_json, write_whole
 from selfeval.records import data_path
 from selfeval.sweep.file import given_to, without_findings
 
@@ -61,6 +61,7 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
     files = _notebooks(folders)
     for page in earlier:
         page.unlink()
+    make_private_folder(out)
     rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
     for number, file in enumerate(files, 1):
         above = _above(file, folders)
