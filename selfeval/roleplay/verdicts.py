@@ -64,9 +64,9 @@ def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str 
     if whole is not None:
         reason = next((str(v) for k, v in whole.items() if k.casefold().startswith("reason")), "")
         return Verdict({tag: _field(whole, tag) for tag in tags}, shorten(reason))
-    quoted = {line for line in normalise(judged).split("\n") if line}
+    shown = [_plain(line) for line in judged.splitlines()]
     lines = [(raw, _plain(raw)) for raw in text.splitlines() if not raw.lstrip().startswith((">", "＞"))]
-    scores = {tag: _last(text, [line for _, line in lines], tag, quoted, judged) for tag in tags}
+    scores = {tag: _last(text, [line for _, line in lines], tag, shown, judged) for tag in tags}
     bare = _plain(text).strip()
     if len(tags) == 1 and _BARE.fullmatch(bare):
         scores = {tags[0]: _score(bare.removesuffix("."))}
@@ -91,13 +91,15 @@ def shorten(reason: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
-def _last(text: str, lines: Sequence[str], tag: str, quoted: set[str], judged: str) -> float | None:
+def _last(text: str, lines: Sequence[str], tag: str, shown: Sequence[str], judged: str) -> float | None:
     """Return the last valid score; one that repeats the judged text counts only as the last word of a reply.
 
     A score that is revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
     """
     found = []
     named = re.split("[_ -]", tag.casefold())[0]
+    quoted = {*filter(None, shown)}
+    quoted |= {said[0] for line in shown if named in line for said in _spoken(tag).finditer(line)}
     for line in lines:
         match = _statement(line, tag) if named in line else None
         if match and (match["revised"] or _says_two(line, tag)):

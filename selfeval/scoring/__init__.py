@@ -474,7 +474,9 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
         if counts:
             found |= _word_verdicts(text, match, yes)
             end = match.end()
-    return _only(_after_turns(text, found, end, yes) if found else _claims(text, turned=True))
+    if found:
+        return _only(_after_turns(text, found, end, yes))
+    return None if yes is None else _only(_claims(text, turned=True))
 
 
 def _last_sentence(text: str) -> str:
