@@ -61,7 +61,7 @@ def test_a_progress_bar_is_shown_for_each_round_of_questions():
 
 
 LIBRARIES = {"selfeval", "pandas", "numpy", "scipy", "matplotlib", "seaborn", "IPython", "re", "difflib", "hashlib"}
-DEEPER = {"selfeval.asking.client", "selfeval.asking.request", "selfeval.identity.claims"}  # where work is shown
+DEEPER = {"selfeval.asking.client", "selfeval.asking.request"}  # where work is shown
 
 
 @by_name
