@@ -22,6 +22,7 @@ ROOMS = {  # the tests that are run first
     "recognition": "recognition authors existence scoring simulated style likelihood foreign",
     "identity": "identity identity_suite identity_claims identity_stats",
     "roleplay": "roleplay jury roleplay_commands",
+    "scoring": "scoring forms jury existence",
     "figures": "figures tables display cards",
     "sweep": "sweep sweep_dry kernels studies",
     "report": "report",

@@ -131,10 +131,7 @@ LISTED = {
         *("open(w)", "open(wb)", "state.unlink", "state.write_text"),  # in the folder of the embedded server
         *("open(wb)", "whole.replace"),  # weights, where none are
     ],
-    "asking/store.py": [
-        "Path(files.replace('*', str(time.time_ns()))).write_text",  # a reply that the store cannot take
-        "part.replace",  # an export, where none is
-    ],
+    "asking/store.py": ["part.replace"],  # an export, where none is
     "figures/style.py": ["fig.savefig", "self.savefig"],  # into memory
     "paths.py": [  # where no file is, or one that begins alike
         *("temporary.replace", "temporary.touch", "temporary.unlink", "temporary.write_bytes"),
@@ -142,9 +139,8 @@ LISTED = {
     "predictions.py": ["frame['evaluator_model'].replace"],  # in a column
     "records.py": ["for_spreadsheet(table).to_csv"],  # into a text
     "stats/contrasts.py": ["labels[of_task.index].map(varying).replace"],  # in a column
-    "sweep/execute.py": ["open(a+)", "open(w)"],  # in the folder of a sweep or run
+    "sweep/execute.py": ["open(a+)"],  # in the folder of a sweep or run
     "sweep/file.py": ["shutil.rmtree"],  # the folder of an earlier run
-    "sweep/kernels.py": ["open(wb)"],  # an open file
     "sweep/report.py": ["page.unlink"],  # a page with the mark of a report
 }
 

@@ -198,7 +198,7 @@ def verbs(w):
             "texts": w.texts, "level": 0.9, "n_resamples": 30, "seed": 1,
         }),
         "show": ({"*": [w.answers]}, {"limit": 1}),
-        "extract": ({"text": "I am the Zorb."}, {"names": (("Zorb", Entity("Acme", "Zorb")),)}),
+        "extract": ({"text": "I am the Zorb."}, {"names": ({}, (("Zorb", Entity("Acme", "Zorb")),))}),
     }  # fmt: skip
 
 
