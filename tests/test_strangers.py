@@ -349,9 +349,9 @@ def test_a_view_in_the_place_of_the_replies_is_refused(tmp_path):
 
 def test_what_is_written_goes_through_no_link_that_somebody_put_there(tmp_path):
     victim = tmp_path / "victim.txt"
-    victim.write_text("a,b\nprecious")
+    victim.write_text("evaluator,author\nprecious")
     (tmp_path / f"out.csv.{os.getpid()}.part").symlink_to(victim)
     (tmp_path / "out.csv").symlink_to(victim)
-    write_whole(tmp_path / "out.csv", "a,b\n")
-    assert victim.read_text() == "a,b\nprecious"
-    assert (tmp_path / "out.csv").read_text() == "a,b\n" and not (tmp_path / "out.csv").is_symlink()
+    write_whole(tmp_path / "out.csv", "evaluator,author\n1,2\n")
+    assert victim.read_text() == "evaluator,author\nprecious"
+    assert (tmp_path / "out.csv").read_text() == "evaluator,author\n1,2\n" and not (tmp_path / "out.csv").is_symlink()
