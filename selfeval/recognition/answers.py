@@ -204,14 +204,14 @@ def parse_place(reply: str | None) -> int | None:
     A tie ("[[A=B]]", "both") is no answer.
     """
     said = scoring.unwrap(scoring.without_thinking(reply or ""))
-    text = languages.with_english_places(said.translate(scoring.FOLDED))
+    text = languages.with_english_places(said.replace("：", ":"))
     text = _REFERENCE.sub(_ordinal, _TIE.sub(_tie, _COMPARED.sub(_preferred, text)))
     places = {"1": PLACES["1"], "2": PLACES["2"], TIE: ()}
     if not re.search(r"(?i)\btext\W{0,2}[12]\b", text):
         lettered = _LETTER.sub(_number_for_letter, _BOTH_LETTERS.sub(_numbers_for_letters, text))
         if lettered != text:
             text, places = lettered, {"1": PAIR[:1], "2": PAIR[1:], TIE: ()}
-    chosen = scoring.parse_choice(_choosing(text), places)
+    chosen = scoring.choice_in(_choosing(text), places)
     return None if chosen in (None, TIE) else int(chosen)
 
 
@@ -241,7 +241,7 @@ def _choosing(reply: str) -> str:
     text = scoring.plain_answer(reply)
     is_foreign = languages.occur_in(text)
     parts = re.split(r"((?<=[.!?])\s+|\n+)", text)
-    return "".join(part for part in parts if len(part) < 4 or _may_choose(part, is_foreign))
+    return "".join(part for part in parts if len(part) < 4 or _may_choose(part, is_foreign)).strip()
 
 
 @lru_cache(maxsize=1024)  # a model in a loop repeats its sentences

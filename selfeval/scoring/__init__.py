@@ -390,9 +390,14 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
     Two candidates at the deciding step are no answer, nor is one that the reply takes back ("On reflection it is not
     X") or doubts anew ("Actually, X or Y"). Raises `InputError` when two candidates share a name.
     """
+    return choice_in(plain_answer(reply), candidates)
+
+
+def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the id of the one candidate that a `plain_answer` names, or None, as `parse_choice` does for a reply."""
     table = ((owner, (names,) if isinstance(names, str) else tuple(names)) for owner, names in candidates.items())
     pattern, alone, owners = _names(tuple(sorted(table)))
-    text = _INSTRUCTION.sub(" ", plain_answer(reply))
+    text = _INSTRUCTION.sub(" ", answer)
     mentions = [(m.start(), m.end(), owners[_key(m[0])]) for m in pattern.finditer(text)]
     if not mentions:
         return None
@@ -457,26 +462,36 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
         words = [m for m in (_MARKED_WORD.match(text, m.end()) for m in marker.finditer(text)) if m]
         if found := set().union(*(_word_verdicts(text, m, yes) for m in words)):
             return _only(_after_turns(text, found, words[-1].end(), yes))
+    found, end = _free_words(text, yes)
+    if found:
+        return _only(_after_turns(text, found, end, yes))
+    return None if yes is None else _only(_claims(text))
+
+
+def _free_words(text: str, yes: bool | None) -> tuple[set[bool], int]:
+    """Return what words say that no marker stands before, and where the last of them ends."""
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
     found, end = set(), len(text)
     for match in _FREE_WORD.finditer(text):
-        before = text[max(0, match.start() - 300) : match.start()].rstrip()
-        after_question = before.endswith("?")
-        if after_question and not _ASKS_AUTHOR.search(_last_sentence(before)):
-            continue
-        if match["line"] is not None:
-            counts = '"' not in match["line"] or not re.match(r"[^\w\n]{0,6}\w", text[match.end() :][:8])  # no speech
-        else:
-            ends_reply = match.end() >= last and not _CANNOT_TELL.search(_last_sentence(before))
-            counts = after_question or ends_reply
-        if counts:
+        if _counts(text, match, last):
             found |= _word_verdicts(text, match, yes)
             end = match.end()
-    if found:
-        return _only(_after_turns(text, found, end, yes))
-    return None if yes is None else _only(_claims(text, turned=True))
+    return found, end
+
+
+def _counts(text: str, match: re.Match[str], last: int) -> bool:
+    """Tell whether a word stands where an answer does: first in a line, last, or after who wrote the text was asked."""
+    before = text[max(0, match.start() - 300) : match.start()].rstrip()
+    after_question = before.endswith("?")
+    if after_question and not _ASKS_AUTHOR.search(_last_sentence(before)):
+        return False
+    if match["line"] is not None:
+        is_speech = '"' in match["line"] and re.match(r"[^\w\n]{0,6}\w", text[match.end() : match.end() + 8])
+        return not is_speech
+    ends_reply = match.end() >= last and not _CANNOT_TELL.search(_last_sentence(before))
+    return after_question or ends_reply
 
 
 def _last_sentence(text: str) -> str:
@@ -525,6 +540,7 @@ def name_key(name: str) -> str:
     return _key(normalise(name))
 
 
+@lru_cache(maxsize=1024)
 def _key(name: str) -> str:
     return "".join(_tokens(name)).replace("(", "")
 
@@ -581,7 +597,7 @@ def _after_turns(text: str, found: set[bool], end: int, yes: bool | None) -> set
     if not turn:
         return found
     word = _MARKED_WORD.match(text, turn.end())
-    later = _claims(text[turn.end() :]) | (_word_verdicts(text, word, yes) if word else set())
+    later = _stated(text[turn.end() :]) | (_word_verdicts(text, word, yes) if word else set())
     return found | later if later or not _takes_back(text, turn) else set()
 
 
@@ -623,31 +639,42 @@ def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[boo
         return set()
     said = match["not"] is None and match["word"].startswith("y")
     rest = text[match.end() : _end(text, match.end())]
-    claims = _claims(rest) if len(rest) > 2 else set()
+    claims = _stated(rest) if len(rest) > 2 else set()
     return {said == (yes is not False)} | claims
 
 
-def _claims(text: str, turned: bool = False) -> set[bool]:
-    """Collect what whole sentences say about who wrote the text; turned: where a reply turns, only what follows."""
-    turn = _TURN.search(text) if turned else None
-    later = _claims(text[turn.end() :]) if turn else set()
-    if turn and (later or _takes_back(text, turn)):
-        return later
+def _claims(text: str) -> set[bool]:
+    """Collect what sentences say of who wrote the text; where a reply turns, only what follows counts."""
+    turn = _TURN.search(text)
+    if not turn:
+        return _stated(text)
+    later = _stated(text[turn.end() :])
+    return later if later or _takes_back(text, turn) else _stated(text)
+
+
+def _stated(text: str) -> set[bool]:
+    """Collect what whole sentences say of who wrote the text."""
     found = languages.claims(text)
     for pattern, verdict in ((_CLAIM, True), (_SHORT_CLAIM, True), (_OTHER, False)):
         for match in pattern.finditer(text):
-            before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, match.start() - 200) : match.start()])[-1]
-            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[match.end() : match.end() + 201])[0]
-            denied = _DENIED_CLAIM.search(before) or _CLAIM_DENIED.match(after)
-            if denied and _JUDGED.search(before[: denied.start()]):
-                continue  # "it is wrong to deny that"
-            if _DOUBTED.search(before + match[0] + after) and not denied:
-                continue
-            negated = bool(_NEGATED.search(before + match[0]))
-            if denied:
-                found |= {False} if verdict and not negated else set()
-            elif negated:
-                found |= {False} if verdict else set()  # "not written by a human" does not say by whom
-            elif not _JUDGED.search(before):
-                found.add(verdict)
+            start, end = match.span()
+            before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, start - 200) : start])[-1]
+            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[end : end + 201])[0]
+            found |= _statement(before, match[0], after, verdict)
     return found
+
+
+def _statement(before: str, claim: str, after: str, verdict: bool) -> set[bool]:
+    """Return what a sentence says that holds the words of a claim; nothing where it doubts it or denies it twice.
+
+    "Not written by a human" does not say by whom: only a claim of one's own is turned by a denial.
+    """
+    negated = bool(_NEGATED.search(before + claim))
+    if denied := _DENIED_CLAIM.search(before) or _CLAIM_DENIED.match(after):
+        denied_twice = negated or _JUDGED.search(before[: denied.start()])
+        return {False} if verdict and not denied_twice else set()
+    if _DOUBTED.search(before + claim + after):
+        return set()
+    if negated:
+        return {False} if verdict else set()
+    return {verdict} if not _JUDGED.search(before) else set()

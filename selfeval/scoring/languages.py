@@ -42,7 +42,7 @@ _AUTHORSHIP = (
 _AUTHOR = re.compile("|".join(_AUTHORSHIP))
 # letters and words one of which every pattern of authorship has: most replies have none, and are done
 _SIGNS = (
-    "geschrieben verfasst mir mein moi écrit rédigé text escrib escrit mío scritt mio testo escrev fui "
+    "geschrieben verfasst mir mein moi écrit rédigé texte texto escrib escrit mío scritt mio testo escrev fui "
     "meu geschreven mij я мой мно 我 私 제 내 كت كا"
 ).split()
 _NEGATION = re.compile(
