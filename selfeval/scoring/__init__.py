@@ -667,7 +667,7 @@ def _stated(text: str) -> set[bool]:
 def _statement(before: str, claim: str, after: str, verdict: bool) -> set[bool]:
     """Return what a sentence says that holds the words of a claim; nothing where it doubts it or denies it twice.
 
-    "Not written by a human" does not say by whom: only a claim of one's own is turned by a denial.
+    "Not written by a human" does not say by whom: a denial turns only the writer's claim.
     """
     negated = bool(_NEGATED.search(before + claim))
     if denied := _DENIED_CLAIM.search(before) or _CLAIM_DENIED.match(after):
