@@ -879,7 +879,7 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     here. `read_results` and `runs` read the CSVs again.
     form: instead of these, write logs of Inspect AI ("inspect") of the answers to questions of authorship, replies on
     identity or verdicts behind a result, or of these as they were returned, with their messages; `measure_recognition`
-    reads such logs as predictions. Or write the estimates as records of Every Eval Ever ("every-eval-ever").
+    reads such logs as predictions.
     """
     folder = records.data_path(out)
     if form:

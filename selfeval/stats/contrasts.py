@@ -156,12 +156,12 @@ def paired_labels(task: str, first: Sequence[str], second: Sequence[str]) -> tup
 def _result_contrast(task: str, common: str, sides: Sequence[pd.DataFrame], how: Settings) -> list[pd.DataFrame]:
     """Return the contrast of one condition in two results, whose label becomes the part that differs."""
     named = [f"result={name} result" for name in ("first", "second")]
-    conditions = [f"{common};{name}".removeprefix(";") for name in named]
-    joined = [side.assign(condition=label) for side, label in zip(sides, conditions, strict=True)]
+    written = [f"{common};{name}".removeprefix(";") for name in named]
+    joined = [side.assign(condition=label) for side, label in zip(sides, written, strict=True)]
     frame = pd.concat(joined, ignore_index=True)
     frame = frame.assign(unit=tallies.prompts(frame)[0])[~tallies.neutral_rows(frame)]
     labels = tallies.conditions(frame)
-    ordered = [tallies.condition_label(label) for label in conditions]
+    ordered = [tallies.condition_label(label) for label in written]
     return _contrast(frame, labels, task, ordered[1], ordered[0], "result", how)  # the latter minus the former
 
 
