@@ -446,7 +446,8 @@ def ask_existence(
         ways = existence.templates(templates)
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
-        return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+        asked = get_all(models, "say which models exist")
+        return Records(await existence.collect_existence(client, asked, targets, ways, **how))
 
     return ask(work, asking)
 

@@ -244,7 +244,7 @@ texts = se.generate_texts(["sim/good", "sim/chance"], 2, corpus="mine")
 assert len(texts) == 4 and len(se.generate_texts(["sim/good"], "prompts-confirm.jsonl", limit=1)) == 1
 assert len(se.collect_predictions("mine", limit=1)) == 8
 assert len(se.ask_identity("sim/identity-wavers", limit=1)) and se.converse("sim/talker", people=1) is not None
-assert len(se.ask_existence("sim/chance")) and se.DATA.is_dir()
+assert len(se.ask_existence("sim/existence-knows")) and se.DATA.is_dir()
 """
 
 
