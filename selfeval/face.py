@@ -955,8 +955,10 @@ def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame
     root = _folder(folder)
     made, by_folder = {}, {}
     for file in sorted(root.rglob("*.ipynb")):
+        if file.with_name("parameters.yaml").exists():  # of a sweep
+            continue
         given, where = _given_by_papermill(file)
-        if where and not file.with_name("parameters.yaml").exists():  # of a sweep
+        if where:
             made[where] = by_folder[records.data_path(where).resolve()] = given
     elsewhere = [path for path in by_folder if not path.is_relative_to(root.resolve())]
     for file in root.rglob("parameters.yaml"):
@@ -980,7 +982,8 @@ def _given_by_papermill(file: Path) -> tuple[dict, str]:
     if not notebook:
         warnings.warn(f"{file} is no whole notebook, and its parameters are not read; execute it again.", stacklevel=3)
     executed = notebook.get("metadata", {}).get("papermill", {})
-    given = {name: registry.listed(value, name) for name, value in executed.get("parameters", {}).items()}
+    passed = executed.get("parameters", {})
+    given = {name: registry.listed(value, name) for name, value in passed.items()}
     name = Path(executed.get("input_path") or "").stem
     known = committed_runs().get(name, {})
     usual = known.get("parameters", {})
@@ -988,7 +991,7 @@ def _given_by_papermill(file: Path) -> tuple[dict, str]:
     if not where and "corpus" not in usual:  # where it is there, the texts are read
         where = given.get("corpus")
     if not where and "writes" in known:
-        where = results_folder(known, name, usual | executed["parameters"])
+        where = results_folder(known, name, usual | passed)
     return given, str(where or "")
 
 
