@@ -119,6 +119,10 @@ def test_plain_papermill_in_a_loop_gives_the_columns_that_a_sweep_gives(tmp_path
 
 
 def test_notebooks_that_name_no_folder_lead_to_their_results(tmp_path, own_store, monkeypatch):
+    (tmp_path / "data").mkdir()
+    for inputs in DATA.iterdir():
+        if inputs.name != "runs":
+            (tmp_path / "data" / inputs.name).symlink_to(inputs)
     monkeypatch.setenv("SELFEVAL_DATA", str(tmp_path / "data"))
     by_papermill({"07_existence": {"models": "sim/existence-knows", "names": 2, "templates": 1}}, tmp_path / "c")
     code = "import sys, selfeval as se; f = se.runs(sys.argv[1]); print({*f['names']}, {*f['models']}, {*f['kind']})"
