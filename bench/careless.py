@@ -121,7 +121,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("recognition/texts.py", "expit(score / length)", "expit(score)"),
     ("recognition/questions.py", "likely if likely is None or place != 2 else 1 - likely", "likely"),
-    ("recognition/existence.py", '_data()["invented"][: len(existing)]', '_data()["invented"]'),
+    ("recognition/existence.py", "invented_names()[: len(existing)]", "invented_names()"),
     ("recognition/answers.py", "names[scoring.name_key(label)] < 2", "names[scoring.name_key(label)] < 3"),
     # identity
     ("identity/suite.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),

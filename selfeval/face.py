@@ -1,5 +1,7 @@
 """The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
+import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +23,7 @@ from selfeval.identity import replies as identity_replies
 from selfeval.identity.suite import ARMS, run_suite
 from selfeval.keys import visible
 from selfeval.models import Model, get_all
-from selfeval.paths import HOME, check_begins
+from selfeval.paths import HOME, check_begins, committed_runs, read_json, results_folder
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
 from selfeval.recognition.questions import Condition
@@ -446,7 +448,8 @@ def ask_existence(
         ways = existence.templates(templates)
         how = {"answer_types": answer_types, "reasoning": reasoning, "constrained": constrained}
         how |= {"iterations": iterations, "temperature": temperature, "seed": seed}
-        return Records(await existence.collect_existence(client, get_all(models), targets, ways, **how))
+        asked = get_all(models, "say which models exist")
+        return Records(await existence.collect_existence(client, asked, targets, ways, **how))
 
     return ask(work, asking)
 
@@ -913,9 +916,12 @@ def read_results(folder: str | Path) -> list[Estimates]:
     return [_read_result(kind, file.parent) for kind, file in _results(folder)]
 
 
-def _results(folder: str | Path) -> list[tuple[str, Path]]:
-    """Return (kind, CSV of estimates) of all results below a folder, in the order of their paths."""
-    found = [(MAIN[file.name], file) for file in sorted(_folder(folder).rglob("*.csv")) if file.name in MAIN]
+def _results(folder: str | Path, elsewhere: Iterable[Path] = ()) -> list[tuple[str, Path]]:
+    """Return (kind, CSV of estimates) of all results below a folder, or in others, in the order of their paths."""
+    files = sorted(_folder(folder).rglob("*.csv"))
+    for other in elsewhere:
+        files += sorted(other.glob("*.csv"))
+    found = [(MAIN[file.name], file) for file in files if file.name in MAIN]
     if not found:
         raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
     return found
@@ -942,21 +948,51 @@ def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame
     """Return the estimates of a sweep's folder in one frame, a row each, with the parameters behind them as columns.
 
     Parameters are those of the run and of the runs whose texts and answers it read; different ones are joined by
-    commas. folder: data/runs, with all sweeps and studies, unless given. all: with every policy and method of interval,
+    commas. folder: data/runs, with all sweeps and studies, unless given; or one of notebooks that plain papermill
+    executed, wherever their results are. all: with every policy and method of interval,
     instead of each statistic's usual ones.
     """
-    known = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in _folder(folder).rglob("parameters.yaml")]
-    made = {str(where): each for each in known if (where := each.get("out") or each.get("corpus"))}
+    root = _folder(folder)
+    made, by_folder = {}, {}
+    for file in sorted(root.rglob("*.ipynb")):
+        if file.with_name("parameters.yaml").exists():  # of a sweep
+            continue
+        given, where = _given_by_papermill(file)
+        if where:
+            made[where] = by_folder[records.data_path(where).resolve()] = given
+    elsewhere = [path for path in by_folder if not path.is_relative_to(root.resolve())]
+    for file in root.rglob("parameters.yaml"):
+        given = by_folder[file.parent.resolve()] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if where := given.get("out") or given.get("corpus"):
+            made[str(where)] = given
     parts = []
-    for kind, csv in _results(folder):
-        file = csv.with_name("parameters.yaml")
-        given = _behind(yaml.safe_load(file.read_text(encoding="utf-8")), made) if file.exists() else {}
+    for kind, csv in _results(folder, elsewhere):
+        given = _behind(by_folder.get(csv.parent.resolve(), {}), made)
         frame = _read_result(kind, csv.parent).tables[kind]
         frame = frame if all else stats.default_rows(frame)
-        frame = frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind)
+        frame = frame.assign(result=Path(os.path.relpath(csv.parent, root)).as_posix(), kind=kind)
         plain = {name: value for name, value in given.items() if name not in frame}
         parts.append(frame.assign(**plain))
     return pd.concat(parts, ignore_index=True)
+
+
+def _given_by_papermill(file: Path) -> tuple[dict, str]:
+    """Return the parameters that a notebook was executed with, and where it left its results, "" for nowhere."""
+    notebook = read_json(file)
+    if not notebook:
+        warnings.warn(f"{file} is no whole notebook, and its parameters are not read; execute it again.", stacklevel=3)
+    executed = notebook.get("metadata", {}).get("papermill", {})
+    passed = executed.get("parameters", {})
+    given = {name: registry.listed(value, name) for name, value in passed.items()}
+    name = Path(executed.get("input_path") or "").stem
+    known = committed_runs().get(name, {})
+    usual = known.get("parameters", {})
+    where = given.get("out")
+    if not where and "corpus" not in usual:  # where it is there, the texts are read
+        where = given.get("corpus")
+    if not where and "writes" in known:
+        where = results_folder(known, name, usual | passed)
+    return given, str(where or "")
 
 
 def _behind(given: Mapping, made: Mapping[str, Mapping]) -> dict:

@@ -40,6 +40,7 @@ PLAYED_BY = {
     "play the agent": ("recognition", "roleplay"),
     "play the interrogator": ("recognition", "roleplay"),
     "judge": ("roleplay",),
+    "say which models exist": ("existence",),
 }
 WHOLE = Predicate({"input", "output"}.issubset)
 LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")  # variables that say where keys go, or what is read

@@ -146,14 +146,21 @@ def output_folder(notebook: str, variables: Mapping) -> str:
     """
     known = committed_runs()
     check_one_of("notebook", notebook, known)
-    committed = known[notebook]["parameters"]
-    own = own_parameters(committed, variables)
-    if not own:
-        return known[notebook]["writes"]
+    folder = results_folder(known[notebook], notebook, variables)
+    if own := own_parameters(known[notebook]["parameters"], variables):
+        place = "out" if "out" in variables else "corpus"
+        what = ", ".join(f"`{name}`" for name in own)
+        print(
+            f"The results go to {folder}, a folder for these parameters ({what} of your own); `{place}` names another."
+        )
+    return folder
+
+
+def results_folder(known: Mapping, notebook: str, variables: Mapping) -> str:
+    """Return where a notebook writes that was given no `out`. known: its entry in `committed_runs`."""
+    committed = known["parameters"]
+    if not own_parameters(committed, variables):
+        return known["writes"]
     values = {name: variables[name] for name in committed if name in variables}
     key = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:8]
-    folder = DATA / "runs" / f"{notebook}_{key}"
-    place = "out" if "out" in variables else "corpus"
-    what = ", ".join(f"`{name}`" for name in own)
-    print(f"The results go to {folder}, a folder for these parameters ({what} of your own); `{place}` names another.")
-    return str(folder)
+    return str(DATA / "runs" / f"{notebook}_{key}")

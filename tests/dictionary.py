@@ -96,7 +96,7 @@ def simulated():
         replies = se.ask_identity(["sim/identity-wavers", "sim/identity-susceptible"], limit=4, turns=1)
         talks = se.converse("sim/talker", "sim/talker", turns=2, people=1, conversations=1)
         said = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
-        existing = se.ask_existence("sim/no-answer", names=3, templates=2)
+        existing = se.ask_existence(["sim/existence-knows", lambda messages: "?"], names=3, templates=2)
         found = se.measure_recognition(answers, n_resamples=2)
     records = {
         "predictions/…/predictions_*.jsonl": answers,

@@ -112,7 +112,7 @@ def test_what_cannot_be_paired_is_refused(may, tmp_path):
     logs = log(tmp_path, "log", [1, 0, 1])
     se.save(may, tmp_path / "saved")
     [read] = se.read_results(tmp_path / "saved")
-    existence = se.measure_existence(se.ask_existence("sim/perfect", names=2, templates=1))
+    existence = se.measure_existence(se.ask_existence("sim/existence-knows", names=2, templates=1))
     cases = [
         ((may, logs), "different kinds, 'recognition' and 'log'"),
         ((logs, log(tmp_path, "other", [1, 0], model="n")), "share no evaluator: the first has m, the second n"),

@@ -4,9 +4,13 @@ import dataclasses
 import re
 
 import dictionary
+import pandas as pd
 
-from selfeval import DATA
+from selfeval import DATA, ROOT
+from selfeval.asking.request import STORED
+from selfeval.identity.replies import SCORING
 from selfeval.identity.suite import Template
+from selfeval.recognition.answers import READ
 
 TEXT = dictionary.README.read_text(encoding="utf-8")
 
@@ -23,6 +27,33 @@ def test_what_is_explained_is_a_field_and_the_dictionary_is_short():
     explained = {*re.findall(r"`(\w+)`", first)}
     assert len(explained) > 50 and sorted(explained - {*re.findall(r"`([^`]+)`", made)}) == []
     assert len(TEXT.split()) <= 3000
+
+
+def test_the_values_of_status_and_scorer_are_those_of_the_code():
+    [said] = re.findall(r"^\*\*`status`\*\*.*", TEXT, re.M)
+    assert {*re.findall(r"`(\w+)`", said)} - {"status", "reply"} == {*STORED, *READ, "error"}
+    [said] = re.findall(r"^\| `scorer` \|(.*)", TEXT, re.M)
+    assert {*re.findall(r"`(\w+)`", said)} == {*SCORING, "given", "unreadable"}
+
+
+def test_every_status_of_a_committed_record_is_listed():
+    found = set()
+    for path in [*DATA.glob("*/**/*.jsonl"), *DATA.glob("*/**/*.csv")]:
+        for row in dictionary.rows_in(path) if "status" in path.read_text(encoding="utf-8") else ():
+            found.add(row.get("status") or "ok")
+    assert found <= {*STORED, *READ, "error"}
+
+
+def test_every_note_of_a_committed_result_is_explained():
+    notes = set()
+    for path in DATA.glob("results/**/*.csv"):
+        table = pd.read_csv(path)
+        if "note" in table:
+            for words in table["note"].dropna().unique():
+                notes |= {word.strip().partition("=")[0] for word in words.split(";")}
+    page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8").partition("| `note` | means |")[2]
+    explained = {*re.findall(r"`(\w+)[^`]*`", " ".join(re.findall(r"^\|([^|]*)\|", page, re.M)))}
+    assert len(notes) > 20 and notes <= explained
 
 
 def test_the_suite_has_a_dictionary_of_its_own():

@@ -9,6 +9,7 @@ import scipy.stats as sps
 from conftest import labelled
 from test_client import within
 
+import selfeval as se
 from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.models import from_callable, get_all, models
@@ -126,3 +127,42 @@ def test_wrong_parameters_are_refused():
 def test_records_that_would_count_wrongly_are_refused(changed, message):
     with pytest.raises(InputError, match=re.escape(message)):
         existence_table(planted(**changed))
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """The estimates of a model that knows and of one that agrees to everything, by evaluator and statistic."""
+    answers = se.ask_existence(["sim/existence-knows", "sim/existence-agrees"], templates=2)
+    table = existence_table(pd.DataFrame(answers))
+    return table.groupby(["evaluator", "statistic"])
+
+
+def test_a_simulated_model_that_knows_is_told_from_one_that_agrees_to_everything(simulated):
+    knows = simulated.get_group(("sim/existence-knows", "discrimination"))
+    assert len(knows) == 4 and set(knows["estimate"]) == {1} and (knows["p"] < 0.05).all()
+    agrees = simulated.get_group(("sim/existence-agrees", "discrimination"))
+    assert set(agrees["estimate"]) == {0} and set(agrees["conclusion"]) == {"constant answer"}
+    for evaluator, invented in (("sim/existence-knows", 0), ("sim/existence-agrees", 1)):
+        assert set(simulated.get_group((evaluator, "score_real"))["estimate"]) == {1}
+        assert set(simulated.get_group((evaluator, "score_invented"))["estimate"]) == {invented}
+
+
+@pytest.mark.parametrize("form", [{"reasoning": True}, {"constrained": True}])
+def test_simulated_models_answer_in_every_form(form):
+    answers = se.ask_existence("sim/existence-knows", names=3, templates=1, **form)
+    assert list(answers["existence_score"]) == list(answers["exists"].astype(float))
+
+
+def test_one_that_is_never_sure_of_real_names_and_takes_every_invented_one_is_worse_than_chance(registry):
+    plays = "{role: existence, real: 0, invented: 1}"
+    registry(f"models: [{{id: sim/mine, display: Mine, simulation: {plays}}}]")
+    answers = se.ask_existence("sim/mine", answer_types="likert", names=5, templates=1)
+    row = existence_table(pd.DataFrame(answers)).set_index("statistic").loc["discrimination"]
+    assert row["estimate"] == -1
+
+
+def test_a_model_simulated_for_another_question_is_refused():
+    with pytest.raises(InputError, match="sim/good cannot say which models exist; sim/existence-knows and sim/exist"):
+        se.ask_existence("sim/good", names=2)
+    with pytest.raises(InputError, match="sim/existence-knows cannot write texts"):
+        se.generate_texts("sim/existence-knows", 2)

@@ -56,7 +56,7 @@ def test_identity_jury_and_existence_go_from_ids_to_estimates_a_figure_and_files
     replies = se.ask_identity("sim/identity-susceptible", limit=4)
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1)
     verdicts = se.judge(talks, ["sim/juror-lenient", "sim/juror-stern"], arms=["independent", "debate"])
-    unknown = se.ask_existence("sim/always-itself", names=2, templates=1)
+    unknown = se.ask_existence(lambda messages: "Who knows?", names=2, templates=1)
     measured = [se.measure_identity(replies, n_resamples=50), se.measure_jury(verdicts), se.measure_existence(unknown)]
     assert talks["source"].value_counts().to_dict() == {"model": 3, "human": 2}
     for kind, one in zip(("identity", "jury", "existence"), measured, strict=True):

@@ -54,7 +54,7 @@ def study(tmp_path_factory):
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1, out=out["talks"])
     se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "independent", out=out["verdicts"])
     se.save(se.measure_identity(se.ask_identity("sim/identity-wavers", limit=2), **QUICK), out["identity"])
-    se.save(se.measure_existence(se.ask_existence("sim/perfect", names=2, templates=1)), out["existence"])
+    se.save(se.measure_existence(se.ask_existence("sim/existence-knows", names=2, templates=1)), out["existence"])
     result = se.measure_recognition(answers, **QUICK)
     se.save(result, out["measured"])
     se.save(result, out["logs"], form="inspect")

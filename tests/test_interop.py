@@ -176,7 +176,7 @@ def results():
     answers = se.collect_predictions(se.generate_texts(["sim/good", "sim/chance", "sim/no-answer"], 6))
     verdicts = se.judge(se.converse("sim/talker", "sim/talker", turns=1), ["sim/juror-lenient", "sim/juror-stern"])
     identity = se.measure_identity(se.ask_identity("sim/identity-wavers", limit=3, turns=1), n_resamples=20)
-    existence = se.measure_existence(se.ask_existence("sim/perfect", names=2, templates=1))
+    existence = se.measure_existence(se.ask_existence("sim/existence-knows", names=2, templates=1))
     found = {"answers": answers, "recognition": se.measure_recognition(answers), "identity": identity}
     return found | {"jury": se.measure_jury(verdicts), "existence": existence}
 

@@ -110,7 +110,7 @@ OWN = {
         None,
         ["jury.csv", "verdicts.jsonl"],
     ),
-    "07_existence": ({"models": ["sim/good"], "names": 2, "templates": 1}, None, ["existence.csv"]),
+    "07_existence": ({"models": ["sim/existence-knows"], "names": 2, "templates": 1}, None, ["existence.csv"]),
     "08_validation": ({"from_prompts": 30}, PLACE_KNOWN, []),
     "09_paper_figures": ({"results": "results/mine"}, PLACE_KNOWN, []),
     "10_implicit_explicit": ({"corpus": "{mine}/texts", "models": FLEET}, PLACE_KNOWN, []),

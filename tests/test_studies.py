@@ -77,6 +77,66 @@ def test_where_nothing_is_to_buy_nothing_is_asked_and_results_are_read_again(tmp
     assert len(same) >= len(result) and same["estimate"].equals(same["estimate_read"])
 
 
+CHAIN = {  # notebook: parameters, of a small chain; {} stands for a folder
+    "01_generate_texts": {"models": ["sim/good", "sim/chance"], "limit": 3, "temperature": 0.5, "corpus": "{}/texts"},
+    "02_collect_predictions": {
+        "models": ["sim/good", "sim/chance"], "tasks": "binary_self", "told": False, "corpus": "{}/texts",
+        "out": "{}/answers",
+    },
+    "03_self_recognition": {"predictions": ["{}/answers"], "n_resamples": 50, "out": "{}/result"},
+}  # fmt: skip
+PLACES = ["corpus", "predictions", "out", "result"]
+
+
+def chain_in(folder):
+    """Return the chain with a folder as its place."""
+    return json.loads(json.dumps(CHAIN).replace("{}", str(folder)))
+
+
+def by_papermill(chain, folder):
+    """Execute a chain as a shell loop would; lists are passed as YAML, to a notebook that asks also as a text."""
+    folder.mkdir()
+    for name, given in chain.items():
+        command = [sys.executable, "-m", "papermill", ROOT / f"notebooks/{name}.ipynb", folder / f"{name}.ipynb"]
+        for key, value in given.items():
+            if isinstance(value, list) and name != "02_collect_predictions":
+                command += ["-y", json.dumps({key: value})]
+            else:
+                command += ["-p", key, json.dumps(value) if isinstance(value, list) else str(value)]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def test_plain_papermill_in_a_loop_gives_the_columns_that_a_sweep_gives(tmp_path, own_store):
+    stages = [{"notebook": name, "parameters": given} for name, given in chain_in(tmp_path / "a").items()]
+    stages[-1]["parameters"].pop("out")  # a sweep has a folder of its own for each run
+    (tmp_path / "a.yaml").write_text(json.dumps({"name": "a", "stages": stages}))
+    assert sweep.run_file(tmp_path / "a.yaml", out=tmp_path / "a") == 0
+    by_papermill(chain_in(tmp_path / "b"), tmp_path / "b")
+    swept, looped = (se.runs(tmp_path / one).drop(columns=PLACES) for one in "ab")
+    pd.testing.assert_frame_equal(swept, looped, check_like=True)  # papermill sorts what it keeps
+    assert {*looped["temperature"]} == {0.5} and {*looped["models"]} == {"sim/good, sim/chance"}
+    assert {*looped["told"]} == {False} and {*looped["tasks"]} == {"binary_self"}
+
+
+def test_notebooks_that_name_no_folder_lead_to_their_results(tmp_path, own_store, monkeypatch):
+    (tmp_path / "data").mkdir()
+    for inputs in DATA.iterdir():
+        if inputs.name != "runs":
+            (tmp_path / "data" / inputs.name).symlink_to(inputs)
+    monkeypatch.setenv("SELFEVAL_DATA", str(tmp_path / "data"))
+    by_papermill({"07_existence": {"models": "sim/existence-knows", "names": 2, "templates": 1}}, tmp_path / "c")
+    code = "import sys, selfeval as se; f = se.runs(sys.argv[1]); print({*f['names']}, {*f['models']}, {*f['kind']})"
+    told = subprocess.run([sys.executable, "-c", code, tmp_path / "c"], check=True, capture_output=True, text=True)
+    assert told.stdout == "{2} {'sim/existence-knows'} {'existence'}\n"
+
+
+def test_a_notebook_that_is_cut_off_is_said(tmp_path):
+    se.save(se.measure_existence(se.ask_existence("sim/existence-knows", names=2, templates=1)), tmp_path)
+    (tmp_path / "07_existence.ipynb").write_text('{"cells": [')
+    with pytest.warns(UserWarning, match="07_existence.ipynb is no whole notebook"):
+        assert "names" not in se.runs(tmp_path)
+
+
 def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_models(
     server, registry, own_store, tmp_path
 ):
@@ -244,7 +304,7 @@ texts = se.generate_texts(["sim/good", "sim/chance"], 2, corpus="mine")
 assert len(texts) == 4 and len(se.generate_texts(["sim/good"], "prompts-confirm.jsonl", limit=1)) == 1
 assert len(se.collect_predictions("mine", limit=1)) == 8
 assert len(se.ask_identity("sim/identity-wavers", limit=1)) and se.converse("sim/talker", people=1) is not None
-assert len(se.ask_existence("sim/chance")) and se.DATA.is_dir()
+assert len(se.ask_existence("sim/existence-knows")) and se.DATA.is_dir()
 """
 
 

@@ -53,7 +53,7 @@ def targets(real: Sequence[Model], limit: int = 0) -> list[Target]:
     """
     check_whole("limit", limit, 0)
     existing = [Target(m.display, m.id) for m in real][: limit or None]
-    return existing + [Target(name) for name in _data()["invented"][: len(existing)]]
+    return existing + [Target(name) for name in invented_names()[: len(existing)]]
 
 
 def real_models(ids: Sequence[str] = ()) -> list[Model]:
@@ -67,6 +67,11 @@ def templates(limit: int = 0) -> list[dict]:
     """Return the ways to ask, `id` and `statement`; limit: only the first `limit`, 0 = all."""
     check_whole("limit", limit, 0)
     return _data()["templates"][: limit or None]
+
+
+def invented_names() -> list[str]:
+    """Return the names that no model has."""
+    return _data()["invented"]
 
 
 def _data() -> dict:
