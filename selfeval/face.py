@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
-import yaml
 
 from selfeval import interop, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
+from selfeval.asking.bounds import read_yaml
 from selfeval.asking.client import Asking, Client, ask, verb
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import tables
@@ -527,6 +527,7 @@ def judge(
     out: str = "",
     personas: Sequence[str] = hearing.PUBLISHED,
     rounds: int = 2,
+    words: int = 60,
     scope: str = "turn",
     context: str = "rolling",
     blind: bool = False,
@@ -545,7 +546,8 @@ def judge(
     only the first `max_turns` answers of each. out: a folder below data/, for verdicts.jsonl and conversations.jsonl.
     The frame's `conversations` are those that were judged.
 
-    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
+    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. words: how
+    long a juror argues before its score, which the others read; 0 for one short sentence, at half the price. scope: a
     verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
     (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
     scores of data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that decides
@@ -554,7 +556,7 @@ def judge(
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     transcripts.check_not_read(out, conversations, controls, verdicts)
-    how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
+    how = {"personas": personas, "rounds": rounds, "words": words, "scope": scope, "context": context, "blind": blind}
     how |= {"dimensions": dimensions, "judge": judge, "temperature": temperature, "seed": seed}
 
     async def work(client: Client) -> Records:
@@ -945,12 +947,12 @@ def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame
     commas. folder: data/runs, with all sweeps and studies, unless given. all: with every policy and method of interval,
     instead of each statistic's usual ones.
     """
-    known = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in _folder(folder).rglob("parameters.yaml")]
+    known = [read_yaml(file.read_text(encoding="utf-8")) for file in _folder(folder).rglob("parameters.yaml")]
     made = {str(where): each for each in known if (where := each.get("out") or each.get("corpus"))}
     parts = []
     for kind, csv in _results(folder):
         file = csv.with_name("parameters.yaml")
-        given = _behind(yaml.safe_load(file.read_text(encoding="utf-8")), made) if file.exists() else {}
+        given = _behind(read_yaml(file.read_text(encoding="utf-8")), made) if file.exists() else {}
         frame = _read_result(kind, csv.parent).tables[kind]
         frame = frame if all else stats.default_rows(frame)
         frame = frame.assign(result=csv.parent.relative_to(_folder(folder)).as_posix(), kind=kind)

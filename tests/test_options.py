@@ -170,7 +170,7 @@ def verbs(w):
         }),
         "judge": ({"conversations": w.talks.head(2), "jurors": ["my/a", "my/b", "my/c"]}, {
             "arms": "reask", "controls": w.talks.tail(1), "verdicts": w.verdicts, "limit": 1, "max_turns": 1,
-            "out": OUT, "personas": ["linguist"], "rounds": 3, "scope": "conversation", "context": "isolated",
+            "out": OUT, "personas": ["linguist"], "rounds": 3, "words": 20, "scope": "conversation", "context": "isolated",
             "blind": True, "dimensions": ["identity"], "judge": "my/d",
             "temperature": 0.4, "seed": 1,
         }),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("own_store")
 def selfeval(name, out, typed=None, **options):
     named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
     parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
-    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts], input=typed)
+    return CliRunner().invoke(cli.main, [name, "--yes", "--output_file_path", str(out), *parts], input=typed)
 
 
 def written(path):
