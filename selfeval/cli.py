@@ -110,7 +110,7 @@ YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before calls ar
 COUNTED = "Only print the calls, tokens and dollars it would take."
 DRY_RUN = click.option("--dry-run", is_flag=True, help=COUNTED)
 ARGUED = "How long a juror argues before its score; 0: one short sentence."
-WORDS = click.option("--words", default=60, show_default=True, type=click.IntRange(0), help=ARGUED)
+WORDS = click.option("--words", default=60, show_default=True, type=click.IntRange(0, 150), help=ARGUED)
 
 
 def _batch(_context, _option, given: bool) -> None:
@@ -281,6 +281,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         if why := face.why_without_value(result):
             kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
+        for sentence in face.silence(result):
+            click.echo(visible(sentence))
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")
         click.echo(f"report: {build([out], out / 'report', title)}")

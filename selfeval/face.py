@@ -283,7 +283,9 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(counted, level=level)
     more |= {"models_in_general": stats.models_in_general(counted, level=level), "changes": changes}
-    return _estimates("recognition", table, more, frame, names, statistics)
+    found = _estimates("recognition", table, more, frame, names, statistics)
+    _tell(silence(found))
+    return found
 
 
 @verb
@@ -415,6 +417,7 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     siblings = stats.sibling_table(asked)
     if len(siblings):
         found.tables["foils"] = siblings
+    _tell(silence(found))
     return found
 
 
@@ -459,7 +462,9 @@ def measure_existence(answers: Rows) -> Estimates:
     frame = pd.DataFrame(records.records_of("existence", answers))
     table = stats.existence_table(frame)
     names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
-    return _estimates("existence", table, {}, frame, names)
+    found = _estimates("existence", table, {}, frame, names)
+    _tell(silence(found))
+    return found
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------
@@ -596,6 +601,7 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     more = {"verdicts": verdict_scores(frame, aggregation)}
     found = _estimates("jury", table.reset_index(drop=True), more, frame, names)
     found.conversations = cases
+    _tell(silence(found))
     return found
 
 
@@ -819,6 +825,17 @@ def why_without_value(result: Estimates) -> str:
     else:
         why = "too few replies hold an answer that can be read"
     return f"There is no {name} here: {why}."
+
+
+def silence(result: Estimates) -> list[str]:
+    """Return a sentence on the evaluators without a single answer that can be read; [] where there is none."""
+    rates = result[result["statistic"] == "no_answer_rate"]
+    lowest = rates.groupby("evaluator")["estimate"].min()
+    names = result.names or {}
+    silent = [names.get(name, name) for name in lowest.index[lowest == 1] if name]
+    if not silent:
+        return []
+    return [f"No reply of {', '.join(silent)} holds an answer that can be read (no answer: 100 %)."]
 
 
 def verdict(result: Estimates) -> str:

@@ -76,13 +76,14 @@ class Seat:
 class Jury:
     """Who judges, and how; one object for all conversations of a run.
 
-    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in
-    data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
-    the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. words: how long a
-    juror argues before its score; 0 is one short sentence, as in version 0.1. context: what is shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
-    whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge: the model that
-    decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError` naming the field that
-    breaks a rule.
+    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names
+    in data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a
+    verdict is about: the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation`
+    once. words: how long a juror argues before its score; 0 is one short sentence, as in version 0.1. context:
+    what is shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one
+    more round whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge:
+    the model that decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError`
+    naming the field that breaks a rule.
     """
 
     jurors: Sequence[Model | str]

@@ -128,9 +128,7 @@ def reason_length(words: int) -> tuple[int, int]:
     return (2 * words + 20, LETTERS * words) if words > 10 else (20, 80)
 
 
-def score_format(
-    rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None
-) -> dict:
+def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None) -> dict:
     """Return a `response_format`: a reason first, then scores out of a list, since bounds of numbers are not enforced
     everywhere. length: least and most characters of the reason, for providers whose grammar knows them: without, a
     small model gives "reason" for a reason, or no end."""
