@@ -5,14 +5,17 @@ The file of `compare` is frozen in `tests/golden/roleplay`.
 
 import hashlib
 import json
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
+from selfeval.asking import dryrun
+from selfeval.asking.client import ask
 from selfeval.errors import InputError
-from selfeval.roleplay.hearing import Jury
-from selfeval.roleplay.transcripts import read_conversations, read_verdicts
+from selfeval.roleplay.hearing import Jury, hold
+from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations, read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
 
@@ -233,3 +236,15 @@ def test_a_file_from_before_there_was_a_length_is_one_of_short_statements(server
 def test_a_length_that_others_would_not_read_is_refused(words):
     with pytest.raises(InputError, match=f"`words` must be a whole number of at least 0 and at most 150, got {words}"):
         Jury(["sim/juror-stern"], words=words)
+
+
+def test_a_dry_run_counts_the_words_of_an_argument(server):
+    server()
+    talk = Conversation("one", [Turn("customer", "Hello?"), Turn("agent", "Jenny here.")])
+    replies = []
+    for words in (0, 60):
+        jury = Jury(JURY.split(","), words=words)
+        with dryrun.counting() as counts:
+            ask(partial(hold, jury=jury, conversations=[talk]), {})
+            replies.append(dryrun.prices(counts)["reply_tokens_low"].sum())
+    assert replies[1] > 5 * replies[0]
