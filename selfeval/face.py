@@ -551,12 +551,14 @@ def judge(
     only the first `max_turns` answers of each. out: a folder below data/, for verdicts.jsonl and conversations.jsonl.
     The frame's `conversations` are those that were judged.
 
-    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. words: how
-    long a juror argues before its score, which the others read; 0 for one short sentence, at half the price.
-    scope: a verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation
-    so far (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
-    scores of data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that decides
-    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more
+    than once. words: how long a juror argues before its score, which the others read; 0 for one
+    short sentence, at half the price. scope: a verdict on every `turn`, on the `prefix` up to it,
+    or one per `conversation`. context: show the conversation so far (`rolling`) or the exchange
+    alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further scores of
+    data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that
+    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking
+    order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
