@@ -106,6 +106,12 @@ AMOUNT = click.FloatRange(0)
 IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
 CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars.")
 
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before calls are made.")
+COUNTED = "Only print the calls, tokens and dollars it would take."
+DRY_RUN = click.option("--dry-run", is_flag=True, help=COUNTED)
+ARGUED = "How long a juror argues before its score; 0: one short sentence."
+WORDS = click.option("--words", default=60, show_default=True, type=click.IntRange(0, 150), help=ARGUED)
+
 
 def _batch(_context, _option, given: bool) -> None:
     if given:
@@ -162,8 +168,8 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
 def _study(command):
     """Add the options that all studies take."""
     for option in (
-        click.option("--yes", "-y", is_flag=True, help="Do not ask before calls are made."),
-        click.option("--dry-run", is_flag=True, help="Only print the calls, tokens and dollars it would take."),
+        YES,
+        DRY_RUN,
         BATCH,
         CEILING,
         click.option("--out", "--output", "out", type=_Path(), help="Folder; by default one of its own in data/runs."),
@@ -220,8 +226,9 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
 @click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
 @click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
 @click.option("--people", "--limit", "people", default=20, show_default=True, type=COUNT, help="Chats between people.")
+@WORDS
 @_study
-def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) -> None:
+def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | None, **how) -> None:
     """Test whether a jury tells a model from people.
 
     It judges alone, after a second look, and in a debate. Each chat between people has a twin in which the model
@@ -230,7 +237,7 @@ def jury(agent: str, jurors: list[str], people: int, out: Path | None, **how) ->
     check_part(get(agent), "play the agent")
     for juror in jurors:
         check_part(get(juror), "judge")
-    variables = {"agent": agent, "jurors": jurors, "people": people}
+    variables = {"agent": agent, "jurors": jurors, "people": people, "words": words}
     title, out = _named("jury", "", [agent, *jurors], out)
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
@@ -274,6 +281,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         if why := face.why_without_value(result):
             kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
+        for sentence in face.silence(result):
+            click.echo(visible(sentence))
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")
         click.echo(f"report: {build([out], out / 'report', title)}")
@@ -534,6 +543,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--jury-llm-models", default=JURY, type=ids, help="Separated by commas; one named k times gets k seats.")
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
+@WORDS
 @click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
 @click.option("--max-tokens", default=0, help="Limit of a message; 0: the provider's own.")
@@ -542,10 +552,13 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @IN_FLIGHT
 @CEILING
 @BATCH
+@DRY_RUN
+@YES
 def roleplay(**options) -> None:
     """Let an agent play a human, and have a jury debate who it is.
 
-    The jury judges every answer to an interrogator. Run the same command again to resume. The persona or the strategy
+    The jury judges every answer to an interrogator. Run the same command again to resume, and with more --max-turns to
+    go on with the conversation: what is stored is not bought again. The persona or the strategy
     `person` lets you type that side. For other juries, use `selfeval.judge` in Python.
     """
     _play(("debate",), **options)
@@ -562,12 +575,22 @@ COMPARED = {"show_default": True, "default_map": OTHERS}  # the published comman
 main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
 
 
-def _play(arms: tuple[str, ...], *, out: Path, concurrency: int, max_cost: float | None, **config) -> None:
+def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **options) -> None:
+    from selfeval.asking import dryrun
     from selfeval.asking.client import ask
     from selfeval.roleplay import hearing
     from selfeval.roleplay.transcripts import render
 
-    asking = {"concurrency": concurrency, "max_cost": max_cost}
+    asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
+    config = dict(options)  # the ids of both sides are set in it
+    if dry_run or not yes:
+        with dryrun.counting() as counts:
+            ask(lambda client: hearing.play(client, out, arms, dict(options)), asking)
+            calls = dryrun.print_calls(dryrun.prices(counts))
+        if dry_run:
+            return
+        if calls:
+            _confirm(calls)
     held, said = ask(lambda client: hearing.play(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
-import yaml
 
 from selfeval import interop, records, stats
 from selfeval import models as registry
 from selfeval.asking import dryrun
+from selfeval.asking.bounds import read_yaml
 from selfeval.asking.client import Asking, Client, ask, verb
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import tables
@@ -285,7 +285,9 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(counted, level=level)
     more |= {"models_in_general": stats.models_in_general(counted, level=level), "changes": changes}
-    return _estimates("recognition", table, more, frame, names, statistics)
+    found = _estimates("recognition", table, more, frame, names, statistics)
+    _tell(silence(found))
+    return found
 
 
 @verb
@@ -417,6 +419,7 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     siblings = stats.sibling_table(asked)
     if len(siblings):
         found.tables["foils"] = siblings
+    _tell(silence(found))
     return found
 
 
@@ -462,7 +465,9 @@ def measure_existence(answers: Rows) -> Estimates:
     frame = pd.DataFrame(records.records_of("existence", answers))
     table = stats.existence_table(frame)
     names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
-    return _estimates("existence", table, {}, frame, names)
+    found = _estimates("existence", table, {}, frame, names)
+    _tell(silence(found))
+    return found
 
 
 # --- role-play --------------------------------------------------------------------------------------------------------
@@ -530,6 +535,7 @@ def judge(
     out: str = "",
     personas: Sequence[str] = hearing.PUBLISHED,
     rounds: int = 2,
+    words: int = 60,
     scope: str = "turn",
     context: str = "rolling",
     blind: bool = False,
@@ -548,16 +554,19 @@ def judge(
     only the first `max_turns` answers of each. out: a folder below data/, for verdicts.jsonl and conversations.jsonl.
     The frame's `conversations` are those that were judged.
 
-    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: a
-    verdict on every `turn`, on the `prefix` up to it, or one per `conversation`. context: show the conversation so far
-    (`rolling`) or the exchange alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further
-    scores of data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that decides
-    after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking order.
+    personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more
+    than once. words: how long a juror argues before its score, which the others read; 0 for one
+    short sentence, at half the price. scope: a verdict on every `turn`, on the `prefix` up to it,
+    or one per `conversation`. context: show the conversation so far (`rolling`) or the exchange
+    alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further scores of
+    data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that
+    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking
+    order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     transcripts.check_not_read(out, conversations, controls, verdicts)
-    how = {"personas": personas, "rounds": rounds, "scope": scope, "context": context, "blind": blind}
+    how = {"personas": personas, "rounds": rounds, "words": words, "scope": scope, "context": context, "blind": blind}
     how |= {"dimensions": dimensions, "judge": judge, "temperature": temperature, "seed": seed}
 
     async def work(client: Client) -> Records:
@@ -597,6 +606,7 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     more = {"verdicts": verdict_scores(frame, aggregation)}
     found = _estimates("jury", table.reset_index(drop=True), more, frame, names)
     found.conversations = cases
+    _tell(silence(found))
     return found
 
 
@@ -822,6 +832,17 @@ def why_without_value(result: Estimates) -> str:
     return f"There is no {name} here: {why}."
 
 
+def silence(result: Estimates) -> list[str]:
+    """Return a sentence on the evaluators without a single answer that can be read; [] where there is none."""
+    rates = result[result["statistic"] == "no_answer_rate"]
+    lowest = rates.groupby("evaluator")["estimate"].min()
+    names = result.names or {}
+    silent = [names.get(name, name) for name in lowest.index[lowest == 1] if name]
+    if not silent:
+        return []
+    return [f"No reply of {', '.join(silent)} holds an answer that can be read (no answer: 100 %)."]
+
+
 def verdict(result: Estimates) -> str:
     """Return in one line what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
 
@@ -962,7 +983,7 @@ def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame
             made[where] = by_folder[records.data_path(where).resolve()] = given
     elsewhere = [path for path in by_folder if not path.is_relative_to(root.resolve())]
     for file in root.rglob("parameters.yaml"):
-        given = by_folder[file.parent.resolve()] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        given = by_folder[file.parent.resolve()] = read_yaml(file.read_text(encoding="utf-8"))
         if where := given.get("out") or given.get("corpus"):
             made[str(where)] = given
     parts = []

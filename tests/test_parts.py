@@ -95,3 +95,39 @@ def test_a_jury_without_a_score_answers_nothing():
     found = se.table(se.measure_jury(verdicts))
     jury = found[found["arm"] == "independent"].iloc[0]
     assert jury["conclusion"] == "answers nothing" and jury["no_answer_rate"].startswith("1.00")
+
+
+def never(messages):
+    return "I'd rather not say."
+
+
+def of_texts():
+    texts = se.generate_texts(["sim/good", "sim/perfect"], prompts=3)
+    rows = se.collect_predictions(texts.replace({"sim/good": "never", "Good": "never"}), never)
+    return se.measure_recognition(rows, n_resamples=50)
+
+
+def of_a_jury():
+    talks = se.converse("sim/talker", people=2)
+    return se.measure_jury(se.judge(talks, [never, "sim/juror-stern"], "independent"))
+
+
+MUTE = {
+    "recognition": of_texts,
+    "identity": lambda: se.measure_identity(se.ask_identity("sim/identity-refuses", limit=2), n_resamples=50),
+    "existence": lambda: se.measure_existence(se.ask_existence(never, names=2, templates=1)),
+    "jury": of_a_jury,
+}
+
+
+@pytest.mark.parametrize("kind", MUTE)
+def test_who_gives_no_answer_at_all_is_named_by_every_verb(kind, capsys):
+    MUTE[kind]()
+    who = "Refuses" if kind == "identity" else "never"
+    assert f"No reply of {who} holds an answer that can be read" in capsys.readouterr().out
+
+
+def test_a_model_that_sometimes_answers_is_not_called_silent(capsys):
+    texts = se.generate_texts(["sim/no-answer", "sim/good"], prompts=8)
+    se.measure_recognition(se.collect_predictions(texts), n_resamples=50)
+    assert "holds an answer that can be read" not in capsys.readouterr().out

@@ -114,6 +114,23 @@ def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch):
         cast.personas()
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("a: &a [x, x]\nb: &b [" + "*a, " * 400 + "]\nc: [" + "*b, " * 400 + "]", "more than 100,000 values"),
+        ("a: [1", "cannot be read as YAML"),
+        ("- a", "must give every name its fields"),
+        ("", "must give every name its fields, got None"),
+    ],
+)
+def test_a_file_of_roles_is_read_within_bounds(tmp_path, monkeypatch, content, why):
+    (tmp_path / "roleplay").mkdir()
+    (tmp_path / "roleplay" / "jurors.yaml").write_text(content)
+    monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
+    with pytest.raises(InputError, match=why):
+        cast.jurors()
+
+
 # people ---------------------------------------------------------------------------------------------------------------
 
 

@@ -5,12 +5,17 @@ The file of `compare` is frozen in `tests/golden/roleplay`.
 
 import hashlib
 import json
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
-from selfeval.roleplay.transcripts import read_conversations, read_verdicts
+from selfeval.asking import dryrun
+from selfeval.asking.client import ask
+from selfeval.errors import InputError
+from selfeval.roleplay.hearing import Jury, hold
+from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations, read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
 
@@ -21,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("own_store")
 def selfeval(name, out, typed=None, **options):
     named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
     parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
-    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts], input=typed)
+    return CliRunner().invoke(cli.main, [name, "--yes", "--output_file_path", str(out), *parts], input=typed)
 
 
 def written(path):
@@ -137,3 +142,109 @@ def test_no_other_file_is_ever_overwritten(server, tmp_path, content):
         assert result.exit_code == 1 and "is no output of this command with these options" in result.output
     assert "cannot be written" in selfeval("roleplay", tmp_path).output
     assert out.read_bytes() == before and len(fake.ledger) == calls
+
+
+# the price, longer talks, longer statements ---------------------------------------------------------------------------
+
+
+def asked(name, out, typed=None, **options):
+    """Run a command as a person does, who is asked before anything is bought."""
+    named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
+    parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
+    return CliRunner().invoke(cli.main, [name, "--output_file_path", str(out), *parts], input=typed)
+
+
+@pytest.mark.parametrize(("name", "turns", "calls"), [("roleplay", 2, 2 * (2 + 6)), ("compare", 1, 2 + 3 + 6)])
+def test_a_dry_run_counts_what_is_bought_and_writes_nothing(server, tmp_path, name, turns, calls):
+    fake, out = server(reply=reply), tmp_path / "new" / "r.json"
+    parts = ["--output_file_path", out, "--jury-llm-models", JURY, "--max-turns", turns, "--dry-run"]
+    parts += ["--role-play-llm-model", "openai:a", "--interrogator-llm-model", "openai:q"]
+    dry = CliRunner().invoke(cli.main, [name, *map(str, parts)])
+    assert dry.exit_code == 0 and f"0 replies are stored, {calls} to buy" in dry.stdout, dry.output
+    assert fake.ledger == [] and not out.parent.exists()
+    assert selfeval(name, out, max_turns=turns).exit_code == 0
+    assert len(fake.ledger) == calls
+
+
+def test_nothing_is_bought_without_a_yes_and_what_is_stored_needs_none(server, tmp_path):
+    fake, out = server(reply=reply), tmp_path / "r.json"
+    refused = asked("roleplay", out, "n\n", max_turns=1)
+    assert refused.exit_code == 1 and "price unknown for 8 calls" in refused.stdout
+    assert "Make 8 calls?" in refused.stdout and fake.ledger == [] and not out.exists()
+    assert asked("roleplay", out, "y\n", max_turns=1).exit_code == 0 and len(fake.ledger) == 8
+    again = asked("roleplay", out, max_turns=1)
+    assert again.exit_code == 0 and "Make " not in again.stdout and len(fake.ledger) == 8
+
+
+@pytest.mark.parametrize(("name", "calls_of_a_turn"), [("roleplay", 2 + 6), ("compare", 2 + 3 + 6)])
+def test_a_talk_goes_on_from_what_is_stored(server, tmp_path, name, calls_of_a_turn):
+    fake, out = server(reply=reply), tmp_path / "r.json"
+    assert selfeval(name, out, max_turns=2).exit_code == 0
+    before = written(out)["messages"]
+    longer = asked(name, out, "y\n", max_turns=3)
+    assert longer.exit_code == 0 and f"Make {calls_of_a_turn} calls?" in longer.stdout, longer.output
+    assert len(fake.ledger) == 3 * calls_of_a_turn
+    assert written(out)["messages"][:4] == before and len(written(out)["messages"]) == 6
+    shorter = selfeval(name, out, max_turns=1)
+    assert shorter.exit_code == 1 and "is no output of this command with these options" in shorter.output
+    assert len(written(out)["messages"]) == 6
+
+
+def test_a_talk_that_a_person_types_goes_on_without_the_lines_that_were_typed(server, tmp_path):
+    server(reply=reply)
+    out, person = tmp_path / "r.json", {"agent_persona": "person"}
+    assert selfeval("roleplay", out, **person, max_turns=1, typed="one\n").exit_code == 0
+    assert selfeval("roleplay", out, **person, max_turns=2, typed="two\n").exit_code == 0
+    assert [row["answer"] for row in written(out)["interaction"]] == ["one", "two"]
+
+
+def forms(fake):
+    """Return what jurors were asked for: the end of the prompt, the bounds of the reason, and the room for it."""
+    bodies = [entry["body"] for entry in fake.ledger if "response_format" in entry["body"]]
+    reasons = [body["response_format"]["json_schema"]["schema"]["properties"]["reason"] for body in bodies]
+    ends = [body["messages"][-1]["content"].rpartition("\nFirst ")[2] for body in bodies]
+    rooms = [body.get("max_tokens") or body["max_completion_tokens"] for body in bodies]
+    return list(zip(ends, reasons, rooms, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "longest"),
+    [(60, "an argument of about 60 words", 480), (25, "an argument of about 25 words", 200), (0, "one short", 80)],
+)
+def test_a_juror_argues_as_long_as_it_is_asked_to(server, tmp_path, words, said, longest):
+    fake = server(reply=reply)
+    options = {} if words == 60 else {"words": words}
+    assert selfeval("roleplay", tmp_path / "r.json", max_turns=1, **options).exit_code == 0
+    for end, reason, room in forms(fake):
+        assert end.startswith(said) and reason.get("maxLength", longest) == longest
+        assert room >= 128 + 3 * words
+    assert written(tmp_path / "r.json")["config"]["words"] == words
+
+
+def test_a_file_from_before_there_was_a_length_is_one_of_short_statements(server, tmp_path):
+    fake, out = server(reply=reply), tmp_path / "r.json"
+    assert selfeval("roleplay", out, max_turns=1, words=0).exit_code == 0
+    old = written(out)
+    del old["config"]["words"]
+    out.write_text(json.dumps(old, indent=2))
+    assert "choose another name" in selfeval("roleplay", out, max_turns=1).output
+    result = selfeval("roleplay", out, max_turns=1, words=0)
+    assert result.exit_code == 0 and len(fake.ledger) == 8, result.output
+
+
+@pytest.mark.parametrize("words", [-1, 151])
+def test_a_length_that_others_would_not_read_is_refused(words):
+    with pytest.raises(InputError, match=f"`words` must be a whole number of at least 0 and at most 150, got {words}"):
+        Jury(["sim/juror-stern"], words=words)
+
+
+def test_a_dry_run_counts_the_words_of_an_argument(server):
+    server()
+    talk = Conversation("one", [Turn("customer", "Hello?"), Turn("agent", "Jenny here.")])
+    replies = []
+    for words in (0, 60):
+        jury = Jury(JURY.split(","), words=words)
+        with dryrun.counting() as counts:
+            ask(partial(hold, jury=jury, conversations=[talk]), {})
+            replies.append(dryrun.prices(counts)["reply_tokens_low"].sum())
+    assert replies[1] > 5 * replies[0]

@@ -158,22 +158,26 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
         return messages[-1]["content"]
     draw = random.Random(key)
     form = (parameters.get("response_format") or {}).get("json_schema") or {}
+    wanted = re.findall(r"(\d+) words", str(messages[-1]["content"]))
+    length = min(int(wanted[-1]) if wanted else 12, 5000)
     if "schema" in form:
-        return json.dumps(_instance(form["schema"], draw))
-    wanted = re.search(r"(\d+) words", str(messages[-1]["content"]))
-    length = min(int(wanted[1]) if wanted else 12, 5000)
+        return json.dumps(_instance(form["schema"], draw, length if wanted else 0))
     return " ".join([f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
 
 
-def _instance(schema: dict, draw: random.Random):
-    """Return an instance of a JSON schema of this package's forms, drawn from what it allows."""
+def _instance(schema: dict, draw: random.Random, words: int):
+    """Return an instance of a JSON schema of this package's forms, drawn from what it allows.
+
+    words: of its texts, at least.
+    """
     if "enum" in schema:
         return draw.choice(schema["enum"])
     if schema["type"] == "object":
-        return {name: _instance(part, draw) for name, part in schema["properties"].items()}
+        return {name: _instance(part, draw, words) for name, part in schema["properties"].items()}
     if schema["type"] == "array":
-        return [_instance(schema["items"], draw)]
-    return f"Stand-in {draw.random()} for a reason"
+        return [_instance(schema["items"], draw, words)]
+    more = [draw.choice(WORDS) for _ in range(words - 5)]
+    return " ".join([f"Stand-in {draw.random()} for a reason", *more])
 
 
 # a shadow of the files ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from selfeval.asking.bounds import read_yaml
 from selfeval.asking.request import Response
 from selfeval.errors import InputError, check_one_of
 from selfeval.models import Model, from_callable, get
@@ -60,11 +61,21 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
 @cache
 def _entries(path: Path, texts: tuple[str, ...]) -> dict[str, dict]:
     """Return the entries of a file by name, each with these texts; raise `InputError` for any other."""
-    with path.open(encoding="utf-8") as file:
-        entries = yaml.safe_load(file)
+    entries = _read(path)
     for name, entry in entries.items():
         if not all(isinstance(entry.get(field), str) for field in texts):
             raise InputError(f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}.")
+    return entries
+
+
+def _read(path: Path) -> dict:
+    """Return what a file of names holds; raise `InputError` for one that is no YAML, or without names."""
+    try:
+        entries = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path} cannot be read as YAML: {error}.") from error
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise InputError(f"{path} must give every name its fields, got {entries!r:.120}.")
     return entries
 
 
@@ -155,7 +166,7 @@ def eliza(seed: int) -> Callable:
     script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
     """
 
-    script = yaml.safe_load(_file("eliza").read_text(encoding="utf-8"))
+    script = read_yaml(_file("eliza").read_text(encoding="utf-8"))
 
     def reply(messages: list[dict], **_) -> str:
         heard = [message["content"] for message in messages if message["role"] == "user"]

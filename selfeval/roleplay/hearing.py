@@ -36,6 +36,7 @@ from pathlib import Path
 import pandas as pd
 
 from selfeval import scoring
+from selfeval.asking import dryrun
 from selfeval.asking.client import Client, Tasks, gather, progress
 from selfeval.asking.request import Request, Response
 from selfeval.errors import InputError, check_at_least, check_flag, check_names, check_one_of, check_whole
@@ -75,19 +76,21 @@ class Seat:
 class Jury:
     """Who judges, and how; one object for all conversations of a run.
 
-    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names in
-    data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a verdict is about:
-    the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation` once. context: what is
-    shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one more round
-    whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge: the model that
-    decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError` naming the field that
-    breaks a rule.
+    jurors: models or their ids; one alone takes all personas, one named k times takes k seats. personas: names
+    in data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more than once. scope: what a
+    verdict is about: the answer of one `turn`, all answers up to a turn (`prefix`), or the whole `conversation`
+    once. words: how long a juror argues before its score; 0 is one short sentence, as in version 0.1. context:
+    what is shown for a turn: the conversation so far (`rolling`) or its exchange alone (`isolated`). blind: one
+    more round whose statements nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge:
+    the model that decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError`
+    naming the field that breaks a rule.
     """
 
     jurors: Sequence[Model | str]
     _: KW_ONLY
     personas: Sequence[str] = PUBLISHED
     rounds: int = 2
+    words: int = 60
     scope: str = "turn"
     context: str = "rolling"
     blind: bool = False
@@ -101,6 +104,7 @@ class Jury:
         check_one_of("context", self.context, ("rolling", "isolated"))
         check_flag("blind", self.blind)
         check_whole("rounds", self.rounds, 1)
+        check_whole("words", self.words, 0, jury_prompts.MOST_WORDS)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
         jurors = [self.jurors] if isinstance(self.jurors, str | Model) or callable(self.jurors) else list(self.jurors)
@@ -305,8 +309,8 @@ class Hearing:
 
     def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:
         log = jury_prompts.log_part(heard, self.summary)
-        constrained = model.provider.json_schema
-        return jury_prompts.statement(self.shared, log, self.judged, self.rubrics, constrained=constrained, **juror)
+        how = {"constrained": model.provider.json_schema, "words": self.jury.words}
+        return jury_prompts.statement(self.shared, log, self.judged, self.rubrics, **how, **juror)
 
     async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
         heard = self._heard(number, position, blind)
@@ -369,10 +373,11 @@ class Hearing:
     async def _ask(self, seat: Seat, messages: list[dict], reason: bool | None) -> Response:
         """Return a reply: with a reason before its scores, with scores alone, or (None) in free words."""
         provider = seat.model.provider
-        tokens = max(jury_prompts.SHORTEST, provider.answer_tokens)
+        needed = jury_prompts.SHORTEST + jury_prompts.TOKENS * self.jury.words
+        tokens = max(needed, provider.answer_tokens)
         how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed}
         if provider.json_schema and reason is not None:
-            length = None if provider.hosted else (20, 80)
+            length = None if provider.hosted else jury_prompts.reason_length(self.jury.words)
             how["response_format"] = jury_prompts.score_format(self.rubrics, reason=reason, length=length)
         return await self.client.chat(seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **how)
 
@@ -434,11 +439,13 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
     """Hold a conversation and have juries of these arms judge each answer; return it with their statements.
 
     The published file is written whole after every answer and at the end. Every reply is in the store, so that the same
-    command run again resumes and ends with an equal file; what a person typed is read from the file.
+    command run again resumes and ends with an equal file, and with more turns goes on with the conversation; what a
+    person typed is read from the file.
     config: what was asked for, by the names of the published file; the ids of both sides are set here. Raises
     `InputError` where `out` cannot be written, or is not what this command writes with this config.
     """
-    jury = Jury(config["jury_llm_models"], rounds=config["debate_rounds"], seed=config["seed"])
+    how = {"rounds": config["debate_rounds"], "words": config["words"], "seed": config["seed"]}
+    jury = Jury(config["jury_llm_models"], **how)
     asks = cast.role(config["strategy"], cast.strategies(), "strategy")
     answers = cast.role(config["agent_persona"], cast.personas(), "agent-persona")
     typist = cast.person(lambda shown: next(typed, None) or input(shown))
@@ -451,7 +458,8 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
     typed = iter([turn["text"] for turn in before if sides[turn["speaker"]] is typist])
 
     def write(held: Conversation, said: Sequence[dict] = ()) -> None:
-        if len(held.turns) >= len(before):  # else the file has more, perhaps lines that a person typed
+        # a file that has more, perhaps lines that a person typed, stays
+        if len(held.turns) >= len(before) and not dryrun.is_counting():
             write_whole(out, json.dumps(_output(held, said, jury, arms, config), indent=2, ensure_ascii=False) + "\n")
 
     how = {"temperature": config["temperature"], "tokens": config["max_tokens"], "seed": config["seed"]}
@@ -463,13 +471,20 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
 
 
 def _before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
-    """Return the messages of a run of this command that was stopped or has ended; [] without a file."""
-    check_writable(out)
+    """Return the messages of a run of this command that was stopped or has ended; [] without a file.
+
+    It may have been asked for fewer turns. Statements were one short sentence where the file says nothing of `words`.
+    """
+    if not dryrun.is_counting():
+        check_writable(out)
     if not out.exists():
         return []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         found = json.loads(out.read_text(encoding="utf-8"))
-        if found["config"] == config and [*found["seats"]] == [METHODS[arm] for arm in arms]:
+        then = {"words": 0} | found["config"]
+        is_continued = then["max_turns"] <= config["max_turns"]
+        then["max_turns"] = config["max_turns"]
+        if is_continued and then == config and [*found["seats"]] == [METHODS[arm] for arm in arms]:
             return [turn for turn in found["messages"] if turn["status"] != "error"]
     raise InputError(f"{out} exists and is no output of this command with these options; choose another name.")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from selfeval.asking.request import object_format, user
 from selfeval.roleplay.transcripts import Exchange
+from selfeval.roleplay.verdicts import LONGEST
 
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
 MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4,}\])\n(.*?)\n\3$", re.M | re.S)
@@ -32,6 +33,9 @@ SCOPES = {  # what a verdict is about
 }
 GRID = tuple(f"{step / 20:.2f}" for step in range(21))
 SHORTEST = 128  # tokens of a statement where a provider's answers are shorter: a reason of 80 digits fits
+TOKENS = 3  # more of them for a word of an argument, in languages with long words too
+LETTERS = 8  # of a word and its blank; so the other jurors are shown the whole of the longest argument
+MOST_WORDS = LONGEST // LETTERS
 
 
 def mark(text: str) -> str:
@@ -68,12 +72,12 @@ def log_part(statements: Sequence[Mapping], summary: str | None = None) -> str:
 
 
 def statement(
-    shared: str, log: str, judged: str, rubrics: Mapping[str, Mapping], *, constrained: bool, position: int = 0,
-    persona: str = "", blind: bool = False,
+    shared: str, log: str, judged: str, rubrics: Mapping[str, Mapping], *, constrained: bool, words: int = 0,
+    position: int = 0, persona: str = "", blind: bool = False,
 ) -> list[dict]:  # fmt: skip
     """Ask a juror for its reason and its scores, or (position 0) one more model to decide after the jury.
 
-    shared, log: the parts above. blind: nobody will see the vote.
+    shared, log: the parts above. words: of the reason; 0 is one short sentence. blind: nobody will see the vote.
     """
     lines = ["You preside over this jury and decide."] if not position else []
     if log and position:
@@ -84,7 +88,7 @@ def statement(
     lines.append(f"{judged}.{weigh if position else ' Weigh the conversation and what the jurors said.'}")
     if blind:
         lines.append("This is your last vote, and no other juror will see it.")
-    return user(f"{shared}{log}\n" + "\n".join(lines) + f"\n{_form(rubrics, constrained)}")
+    return user(f"{shared}{log}\n" + "\n".join(lines) + f"\n{_form(rubrics, constrained, words)}")
 
 
 def summary(shared: str, log: str) -> list[dict]:
@@ -108,14 +112,20 @@ def repair(messages: list[dict], reply: str, rubrics: Mapping[str, Mapping], con
     ]
 
 
-def _form(rubrics: Mapping[str, Mapping], constrained: bool) -> str:
+def _form(rubrics: Mapping[str, Mapping], constrained: bool, words: int) -> str:
     tags = [rubric["tag"] for rubric in rubrics.values()]
+    length = f"an argument of about {words} words" if words else "one short sentence"
     if constrained:
         fields = " and ".join(f"a score from 0.00 to 1.00 ({tag.lower()})" for tag in tags)
-        return f"First one short sentence on how B sounds (reason), then {fields}. Answer in JSON."
+        return f"First {length} on how B sounds (reason), then {fields}. Answer in JSON."
     lines = "".join(f"\n{tag}=" for tag in tags)
     each = "this line" if len(tags) == 1 else "these lines"
-    return f"First give your reason in one short sentence. Then write {each}, with a number from 0 to 1:{lines}"
+    return f"First give your reason in {length}. Then write {each}, with a number from 0 to 1:{lines}"
+
+
+def reason_length(words: int) -> tuple[int, int]:
+    """Return the least and most characters of a reason of so many words; 0 is one short sentence."""
+    return (2 * words + 20, LETTERS * words) if words > 10 else (20, 80)
 
 
 def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None) -> dict:
