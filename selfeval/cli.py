@@ -19,7 +19,7 @@ import yaml
 from selfeval.asking.bounds import read_yaml
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
 from selfeval.keys import visible
-from selfeval.models import Provider, check_part, get, get_all, providers
+from selfeval.models import GGUF, Model, Provider, check_part, get, get_all, providers
 from selfeval.models import models as registered
 from selfeval.paths import DATA, HOME, INSTALLED, ROOT, check_begins, check_writable, is_open_to_others, shipped
 
@@ -484,7 +484,8 @@ def doctor() -> None:
         click.echo(f"MISSING  {remedy}" if wrong else "ok       packages as in requirements.txt")
     elif not importlib.util.find_spec("papermill"):
         click.echo(f"optional notebooks, and the commands that run them: {LAB}")
-    served = [_embedded(provider) for provider in providers().values() if provider.embedded]
+    served = [_embedded(provider) for provider in providers().values() if provider.embedded and provider.name != GGUF]
+    served += [_own_file(model) for model in registered().values() if model.gguf]
     click.echo("\n".join(served))
     if found := _open_to_others():
         click.echo(
@@ -502,6 +503,15 @@ def _open_to_others() -> list[str]:
 
     kept = [HOME / ".env", place(), DATA / "report", *sorted((DATA / "runs").glob("*"))]
     return [shlex.quote(str(path)) for path in kept if is_open_to_others(path)]
+
+
+def _own_file(model: Model) -> str:
+    """Return a line about a GGUF file of the user's registry, with its hash."""
+    try:
+        sha256 = get(model).provider.embedded["sha256"]
+    except SelfevalError as error:
+        return f"MISSING  {model.id}: {error}"
+    return f"ok       {model.id}, weights {model.gguf}, SHA-256 {sha256}"
 
 
 def _embedded(provider: Provider) -> str:

@@ -21,12 +21,14 @@ from annotated_types import Ge, Gt, Lt, MinLen, Predicate
 from dotenv import dotenv_values, load_dotenv
 
 from selfeval.asking.bounds import read_yaml
+from selfeval.asking.gguf import checked_sha256
 from selfeval.errors import InputError, check_name, did_you_mean
 from selfeval.keys import READ, is_secret_name, redact
 from selfeval.paths import HOME, INSTALLED, shipped
 
 DEFAULT_PROVIDER = "openrouter"
 PYTHON = "python"  # the provider of functions; no id can name it
+GGUF = "gguf"  # the provider of files; each is a provider of its own
 STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
 Text = Annotated[str, MinLen(1)]
 Count = Annotated[int, Gt(0)]
@@ -134,7 +136,8 @@ class Provider:
     def identity(self) -> dict:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
         if self.embedded:
-            return {"provider": self.name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
+            name = self.embedded.get("provider", self.name)
+            return {"provider": name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
         own = not self.hosted or self.url != self.base_url
         return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
 
@@ -159,6 +162,8 @@ class Model:
     simulation: dict | None = None
     call: Callable | None = None
     stored: bool = False  # the replies of `call` are
+    gguf: Text | None = None  # the path of its weights
+    context: Count | None = None  # tokens, of these weights alone
     __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
@@ -259,6 +264,8 @@ def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, 
         provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
     rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
     rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
+    if "gguf" in entry or "context" in entry:
+        rest |= _file_entry(entry, providers[GGUF], file, folder or shipped("models.yaml").parent)
     if entry.get("provider") == PYTHON and provider is None:
         name = str(entry.get("model"))
         if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
@@ -266,6 +273,14 @@ def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, 
             raise InputError(f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}.")
         rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": _function(name, folder)}
     return decode(Model, rest, file, "models", str(entry.get("id", number)))
+
+
+def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
+    """Return the fields of a model that is a GGUF file; its path goes on from the registry's folder."""
+    if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
+        rule = "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
+        raise InputError(f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out.")
+    return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
 
 
 def decode(kind: type, entry: dict, file: str, *place: str):
@@ -324,15 +339,18 @@ def get(model_id: str | Model | Callable) -> Model:
     for an id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
     if isinstance(model_id, Model):
-        return model_id
+        return _with_weights(model_id)
     if callable(model_id):
         return _given(getattr(model_id, "__name__", type(model_id).__name__).strip("<>"), model_id)
     if not isinstance(model_id, str):
         raise InputError(f"A model must be an id (a text) or a Python function, got {model_id!r:.80}.")
     listed = models()
     if model_id in listed or model_id in FUNCTIONS:
-        return listed.get(model_id) or FUNCTIONS[model_id]
+        return _with_weights(listed.get(model_id) or FUNCTIONS[model_id])
     provider, api_name = _split(model_id, providers())
+    if provider and provider.name == GGUF and provider.embedded:
+        path = Path(api_name).absolute()
+        return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
     if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
         raise InputError(
             f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists the registry; others "
@@ -345,6 +363,18 @@ def get(model_id: str | Model | Callable) -> Model:
         return twin
     # The same model from another provider: its names hold, its price need not.
     return replace(twin, id=model_id, provider=provider, api_name=api_name, price=None, call=None)
+
+
+def _with_weights(model: Model) -> Model:
+    """Return a model of a GGUF file with the hash of its bytes, which from now on are a provider of their own."""
+    embedded = model.provider.embedded
+    if model.gguf is None or "sha256" in embedded:
+        return model
+    sha256 = checked_sha256(Path(model.gguf))
+    settings = embedded["settings"] | ({"context": model.context} if model.context else {})
+    embedded = embedded | {"file": model.gguf, "sha256": sha256, "settings": settings, "alias": f"sha256:{sha256}"}
+    name = f"{GGUF} {sha256[:16]} {settings['context']}"
+    return replace(model, provider=replace(model.provider, name=name, embedded=embedded))
 
 
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
@@ -454,7 +484,7 @@ def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
     found = {}
     for i in ids:
         with suppress(InputError):  # people, and labels of files made elsewhere
-            found[i] = getattr(get(i), by)
+            found[i] = getattr(models().get(i) or get(i), by)
     return {i: group for i, group in found.items() if group}
 
 

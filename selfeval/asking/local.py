@@ -4,6 +4,7 @@ All kernels of a sweep share it. `url()` finds the server or starts it; `python 
 server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
 registry. Weights are a file of one package, or lie in parts in several, whose publisher need not be known: the file
 put together from them is loaded only if it has the SHA-256 of the registry. Nothing of these packages is imported.
+Weights may also be a GGUF file of the user's own.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from selfeval.asking import dryrun
 from selfeval.asking.addresses import has_password, is_open_to_readers
 from selfeval.asking.request import is_computed
 from selfeval.errors import InputError, ProviderError
-from selfeval.models import Model, Provider, models, providers
+from selfeval.models import Model, Provider, get, models
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -107,8 +108,8 @@ def list_models():
 def _needs(model: Model) -> str:
     """Return what is missing before a model can be asked."""
     try:
-        require(model)
-    except ProviderError:
+        require(get(model))
+    except (InputError, ProviderError):
         return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
     return ""
 
@@ -171,7 +172,8 @@ def _check_hash(path: Path, wanted: dict) -> None:
     with path.open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     if digest != wanted["sha256"]:
-        raise ProviderError(f"{path} has another SHA-256 than the registry names; delete it, reinstall its packages.")
+        rule = "has another SHA-256 than the registry names, or than it had when it was named"
+        raise ProviderError(f"{path} {rule}; delete it and reinstall its packages, or ask again.")
 
 
 def _state_file(provider: Provider) -> Path:
@@ -217,10 +219,15 @@ def _busy(base: str, key: str) -> bool:
 def _start(provider: Provider, state: Path) -> str:
     log = state.with_suffix(".log")
     with log.open("wb") as out:
+        what = [provider.name, json.dumps(provider.embedded)]
         server = subprocess.Popen(
-            [sys.executable, "-m", "selfeval.asking.local", provider.name], env=QUIET | os.environ,
-            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "selfeval.asking.local", *what],
+            env=QUIET | os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         if running := _running(state):
@@ -242,7 +249,8 @@ def serve(provider: Provider) -> None:
     flash = "ENABLED" if wanted["settings"]["flash_attention"] else "DISABLED"
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
-    parameters.model_alias = {path.stem}
+    # Records name the bytes of a file that anybody may have changed or moved.
+    parameters.model_alias = {wanted.get("alias", path.stem)}
     parameters.n_parallel = wanted["settings"]["slots"]
     parameters.n_ctx = wanted["settings"]["context"]
     parameters.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
@@ -274,4 +282,4 @@ def _wait_until_idle(base: str, key: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(providers()[sys.argv[1]])
+    serve(Provider(sys.argv[1], embedded=json.loads(sys.argv[2])))
