@@ -7,6 +7,7 @@ most accurate one on the development half. Run it, with wordllama installed: pyt
 
 import asyncio
 import json
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,7 @@ def compared():
     table = pd.DataFrame([row for half in ("development", "held_out") for row in questions(half, listed)])
     own = [similarity.statements(sides.own, sides.known) for sides in table["sides"]]
     others = [similarity.statements(sides.others, sides.known) for sides in table["sides"]]
-    texts = [*table["reply"], *sum(own, []), *sum(others, [])]
+    texts = [*table["reply"], *chain(*own), *chain(*others)]
     vectors = asyncio.run(similarity.embed(None, None, texts))
     near = [similarity.nearness(*row, vectors) for row in zip(table["reply"], own, others, strict=True)]
     table["own"] = [each.own for each in near]

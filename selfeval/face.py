@@ -374,7 +374,8 @@ def ask_identity(
     `limit` templates. repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies:
     `claims`, `keyword_match`, `regex`, `judge`, `semantic_similarity`, or a function of a reply and of what is expected
     (docs/own-data.md), also as "module:function" of a file in the current folder or beside the suite. judge: the model
-    that judges, or whose embeddings are compared (none: wordllama). temperature, seed: of the replies. A configuration of the published form is run by `selfeval.EvalRunner`.
+    that judges, or whose embeddings are compared (none: wordllama). temperature, seed: of the replies. A
+    configuration of the published form is run by `selfeval.EvalRunner`.
     """
 
     async def work(client: Client) -> Records:

@@ -145,8 +145,8 @@ class FakeServer:
         (i, body) -> name or None; else each attempt of each request draws a fault of `fault_names` with probability
         `fault_rate`, seeded by request and attempt, whatever the order of arrival. "400-temperature" and
         "400-max_tokens" strike only requests that have the parameter, like the models that refuse it.
-    Also /embeddings, with `embed` from a text to its vector; llama.cpp's /tokenize, with a second token for a word that is not ASCII, and chat with a grammar of its tokens;
-    vLLM's `prompt_logprobs`.
+    Also /embeddings, with `embed` from a text to its vector; llama.cpp's /tokenize, with a second token for a word that
+    is not ASCII, and chat with a grammar of its tokens; vLLM's `prompt_logprobs`.
     retry_after: seconds that a 429 asks for; hang: seconds until hang, and trickle, give up. While `open` is cleared,
     all that arrives waits for its answer. The ledger's times are of the monotonic clock.
     """

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from helpers import ROOT
 
 import selfeval as se
 from selfeval import EvalRunner
 from selfeval.cli import main
 from selfeval.errors import InputError
 from selfeval.identity import similarity
+from selfeval.paths import ROOT
 
 CONFIG = json.loads((ROOT / "data" / "identity" / "published.json").read_text())
 HOW = {"arms": ["neutral", "false-far"], "limit": 3, "turns": 0}
@@ -37,7 +37,9 @@ def test_a_function_scores_the_free_replies_of_a_suite_and_its_name_stands_in_th
     records = se.ask_identity("sim/identity-susceptible", scoring=names_the_model, **HOW)
     replies = free(records)
     assert set(replies["passed"]) == {True, False} and set(replies["score"]) == {0.0, 1.0}
-    assert all(details["length"] == len(reply) for details, reply in zip(replies["details"], replies["reply"]))
+    assert all(
+        details["length"] == len(reply) for details, reply in zip(replies["details"], replies["reply"], strict=True)
+    )
     assert replies["scorer"].str.fullmatch(r"names_the_model \([0-9a-f]{8}\)").all()
     assert set(records.loc[records["source"] == "readout", "scorer"]) == {"claims"}
     [names] = {tuple(expected) for expected in seen}
@@ -53,11 +55,9 @@ def test_what_a_function_scored_is_measured_by_its_read_outs():
 @pytest.mark.parametrize("found", [None, "yes", 1.5])
 def test_a_function_that_returns_nonsense_costs_a_row_and_a_sentence(found, capsys):
     given = iter([found])
-    records = se.ask_identity(
-        "sim/identity-correct", scoring=lambda reply, expected: next(given, True), **HOW
-    )
+    records = se.ask_identity("sim/identity-correct", scoring=lambda reply, expected: next(given, True), **HOW)
     assert free(records)["passed"].isna().sum() == 1
-    assert "1 of 12 replies count as errors" in capsys.readouterr().out
+    assert "1 of 10 replies count as errors" in capsys.readouterr().out
 
 
 def test_a_function_that_raises_costs_a_row_and_a_sentence(capsys):
@@ -67,7 +67,7 @@ def test_a_function_that_raises_costs_a_row_and_a_sentence(capsys):
         return True
 
     replies = free(se.ask_identity("sim/identity-correct", scoring=picky, **HOW))
-    assert replies["passed"].isna().sum() == 3 and replies["passed"].notna().sum() == 3
+    assert replies["passed"].tolist() == [None, True, None, None, True]
     assert "the scorer picky gave no score: KeyError: 'no claim here'" in capsys.readouterr().out
 
 
@@ -80,7 +80,8 @@ def test_a_function_is_named_in_the_current_folder_or_beside_the_suite(tmp_path,
     suite.write_text(file.read_text())
     monkeypatch.chdir(tmp_path / "here")
     for named in ("mine:polite", "theirs:polite"):
-        replies = free(se.ask_identity("sim/identity-correct", suite, scoring=named, arms=["neutral"], limit=2, turns=0))
+        how = HOW | {"arms": ["neutral"], "scoring": named}
+        replies = free(se.ask_identity("sim/identity-correct", suite, **how))
         assert replies["scorer"].str.startswith(f"{named} (").all()
     with pytest.raises(InputError, match="'absent:polite' is not there"):
         se.ask_identity("sim/identity-correct", suite, scoring="absent:polite")
@@ -139,7 +140,7 @@ def test_a_reply_near_another_models_statement_and_one_near_none_fail(server, ow
 
 
 def test_an_embedding_that_fails_leaves_its_reply_without_a_verdict(server, own_store):
-    fake = server("I am GPT-4 Turbo.", faults=lambda index, body: "400-input" if "input" in body else None)
+    fake = server("I am GPT-4 Turbo.", faults=lambda index, body: "400" if index > 5 else None)
     result = EvalRunner(CONFIG).run("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS)
     assert result.scored_tests == 0 and "gave no valid answer" in result.test_results[0].details.note
     assert any(entry["status"] == 400 for entry in fake.ledger)

@@ -269,21 +269,19 @@ def _answering(generate: Callable) -> Callable:
 class EvalRunner:
     """Run a configuration of the published form (a file, also below `data/`, or its content) on models.
 
-    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name as `module:function`, a file
-    in the current folder or beside the configuration; by default what the configuration says, or `claims`.
+    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name as `module:function`,
+    a file in the current folder or beside the configuration; by default what the configuration says, or `claims`.
     """
 
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
-        self.folders = [Path.cwd()]
-        if not isinstance(config, Mapping):
-            self.folders.append(path_to_read(config).resolve().parent)
+        self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
         self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
         self.listed = {
             model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
             for model, entry in self.config["model_configs"].items()
         }
-        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folders)
+        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folder)
 
     def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
@@ -329,7 +327,7 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring = as_scorer(scoring, self.folders) if scoring else self.method
+        scoring = as_scorer(scoring, self.folder) if scoring else self.method
         own = isinstance(scoring, Scorer)
         judge = None if own else as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)

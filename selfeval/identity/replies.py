@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
-from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity import similarity
+from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
 from selfeval.identity.scorers import Scorer
 from selfeval.keys import visible
@@ -252,9 +252,9 @@ def _add_own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
 def expected_answers(record: Mapping) -> dict:
     """Return what a scorer of the user's learns about a reply of a suite."""
     sides = _sides_of(record)
-    names = [name for name, who in sides.known if who == sides.truth]
+    names = [record["truth"], *(name for name, who in sides.known if who == sides.truth)]
     return {
-        "model_names": [record["truth"], *(name for name in names if name != record["truth"])],
+        "model_names": list(dict.fromkeys(names)),
         "model_id": record["model"],
         "provider_name": record["truth_maker"],
         "claimed_name": record["foil"],

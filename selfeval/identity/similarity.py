@@ -6,7 +6,7 @@ in `data/validation/scorers.csv`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -69,29 +69,32 @@ async def embed(client: Client, model: Model | None, texts: Sequence[str]) -> di
     model: an embedding model, whose replies are bought once like all others; None: wordllama, on this machine.
     """
     different = list(dict.fromkeys(texts))
+    if not different:
+        return {}
     if model is None:
-        found = static_model().embed(different) if different else []
-        return _of_length_1(dict(zip(different, found, strict=True)))
+        return _of_length_1(zip(different, static_model().embed(different), strict=True))
     if client.batch:
         raise InputError("Embeddings are not asked in batches; leave `batch` out, the replies are stored already.")
     how = {"embedding": "float", "max_tokens": 1}
     responses = await client.chat_all([Request(model, user(text), how) for text in different], "embeddings")
-    read = {text: _vector(response.text) for text, response in zip(different, responses, strict=True)}
-    return _of_length_1({text: vector for text, vector in read.items() if vector is not None})
+    return _of_length_1(zip(different, [_vector(response.text) for response in responses], strict=True))
 
 
-def _vector(written: str) -> np.ndarray | None:
-    """Return the vector that a response holds as JSON, None where it holds none."""
+def _vector(written: str) -> np.ndarray:
+    """Return the vector that a response holds as JSON, one of zeros where it holds none."""
     try:
-        vector = np.array(json.loads(written), dtype=float)
+        return np.array(json.loads(written), dtype=float).ravel()
     except (ValueError, TypeError):
-        return None
-    return vector if vector.ndim == 1 and vector.size else None
+        return np.zeros(1)
 
 
-def _of_length_1(vectors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    lengths = {text: float(np.linalg.norm(vector)) for text, vector in vectors.items()}
-    return {text: vector / lengths[text] for text, vector in vectors.items() if lengths[text] > 0}
+def _of_length_1(vectors: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return vectors divided by their length; one of zeros has no direction and is left out."""
+    found = {}
+    for text, vector in vectors:
+        if length := np.linalg.norm(vector):
+            found[text] = vector / length
+    return found
 
 
 @cache

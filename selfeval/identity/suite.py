@@ -304,9 +304,9 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    scoring = as_scorer(scoring, [Path.cwd(), Path(suite).expanduser().resolve().parent])
-    own = isinstance(scoring, Scorer)
-    judge = None if own else as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
+    scoring = as_scorer(scoring, Path(suite).parent)
+    if not isinstance(scoring, Scorer):
+        judge = as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
     templates = read_suite(suite)
     asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
