@@ -438,7 +438,8 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     asked = get_all(ids, "say which model they are")
     scoring = options["scoring"] or runner.scoring.get("method")
     if options["judge"] and scoring not in ("judge", "semantic_similarity"):
-        raise click.UsageError("--judge is only used with --scoring judge or semantic_similarity; add one or leave it out.")
+        used = "--judge is only used with --scoring judge or semantic_similarity"
+        raise click.UsageError(f"{used}; add one, or leave --judge out.")
     judges = get_all(options["judge"]) if options["judge"] else []
     for model in () if dry_run else (*asked, *judges):  # before the first is paid for
         require(model)
