@@ -406,9 +406,9 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @main.command()
 @click.argument("config", required=False, type=_Path())
 @click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
-@click.option("--scoring", help="keyword_match, regex, claims or judge, instead of what CONFIG says.")
+@click.option("--scoring", metavar="METHOD", help="How replies are scored; mine:f is the function f of mine.py.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
-@click.option("--judge", default="", metavar="ID", help="Model that scores, with --scoring judge.")
+@click.option("--judge", default="", metavar="ID", help="Model that scores (judge), or embeds (semantic_similarity).")
 @click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
 @_study
 @SEED
@@ -419,6 +419,8 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
     model, or a list with one for each of several.
     """
+    from selfeval.identity.scorers import as_scorer
+
     ids = [model for part in ids for model in part]
     if config is not None and out is None:
         raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
@@ -426,6 +428,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
         _run_config(config, ids, out, limit, **options)
     else:
         how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
+        as_scorer(options["scoring"] or "")  # a function that is not there is said at once
         options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
         get_all(ids, "say which model they are")
         asked = [*ids, options["judge"]] if options["judge"] else ids
@@ -437,13 +440,15 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.asking import dryrun
     from selfeval.asking.local import require
-    from selfeval.identity.published import EvalRunner, read_config, save_results
+    from selfeval.identity.published import EvalRunner, save_results
 
-    given = read_config(config)
-    runner = EvalRunner(given | {"test_cases": given["test_cases"][: limit or None]})
+    runner = EvalRunner(config)
+    runner.config["test_cases"] = runner.config["test_cases"][: limit or None]
     asked = get_all(ids, "say which model they are")
-    if options["judge"] and (options["scoring"] or runner.scoring.get("method")) != "judge":
-        raise click.UsageError("--judge is only used with --scoring judge; add that, or leave --judge out.")
+    scoring = options["scoring"] or runner.scoring.get("method")
+    if options["judge"] and scoring not in ("judge", "semantic_similarity"):
+        used = "--judge is only used with --scoring judge or semantic_similarity"
+        raise click.UsageError(f"{used}; add one, or leave --judge out.")
     judges = get_all(options["judge"]) if options["judge"] else []
     for model in () if dry_run else (*asked, *judges):  # before the first is paid for
         require(model)

@@ -364,7 +364,7 @@ def ask_identity(
     limit: int = 0,
     repeats: int = 1,
     turns: int | None = None,
-    scoring: str = "claims",
+    scoring: str | Callable = "claims",
     judge: Asked | None = None,
     temperature: float = 0.7,
     seed: int = 0,
@@ -376,7 +376,9 @@ def ask_identity(
     `false-far`, `false-near`, `true`, `placebo`, `mention`; None for all. near: models of the registry that the others
     of their maker are told to be (`false-near`), instead of those of data/identity/foils.yaml. limit: only the first
     `limit` templates. repeats: conversations per situation. turns: of pressure, at most. scoring: of free replies:
-    `claims`, `keyword_match`, `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. A
+    `claims`, `keyword_match`, `regex`, `judge`, `semantic_similarity`, or a function of a reply and of what is expected
+    (docs/own-data.md), also as "module:function" of a file in the current folder or beside the suite. judge: the model
+    that judges, or whose embeddings are compared (none: wordllama). temperature, seed: of the replies. A
     configuration of the published form is run by `selfeval.EvalRunner`.
     """
 

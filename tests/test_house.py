@@ -21,7 +21,7 @@ FLOORS = (  # a module imports from its own floor and from those below it
     ("figures",),
     ("asking", "stats", "models", "records", "scoring", "keys", "errors", "paths", "predictions"),
 )
-LATER = ("IPython", "xllamacpp", "inspect_ai")  # in a notebook, by the embedded models' server, for `.eval` files
+LATER = ("IPython", "xllamacpp", "inspect_ai", "wordllama")  # in a notebook, by the embedded server, for extras
 APART = FLOORS[3]  # evaluations do not know each other
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
 

@@ -157,6 +157,8 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
     if "likelihood" in parameters:
         return messages[-1]["content"]
     draw = random.Random(key)
+    if "embedding" in parameters:
+        return json.dumps([draw.random(), draw.random()])
     form = (parameters.get("response_format") or {}).get("json_schema") or {}
     wanted = re.findall(r"(\d+) words", str(messages[-1]["content"]))
     length = min(int(wanted[-1]) if wanted else 12, 5000)

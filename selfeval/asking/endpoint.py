@@ -51,9 +51,10 @@ REFUSES = re.compile(
     "|invalid|must|should|(?:greater|less) than",
     re.I,
 )
-NEEDED = {"model", "messages", "max_tokens", "max_completion_tokens", "provider", "likelihood"}
+NEEDED = {"model", "messages", "max_tokens", "max_completion_tokens", "provider", "likelihood", "embedding"}
 TOGETHER = ("logprobs", "top_logprobs")
 VERSION = re.compile(r"/v\d")  # of an API, in a base URL
+EMBEDDED = 6  # decimals of an embedding that are kept
 START = 60  # letters of an answer that is no completion, which are shown
 PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
 EVENTS = re.compile("(data|event|id|retry)?:")  # where one reply in JSON was asked for
@@ -420,6 +421,28 @@ def _token_ids(response) -> list[int]:
         raise NoEndpoint(response.status_code, f"no tokens of a text; it begins {text[:START]!r}") from None
 
 
+async def post_embedding(client, url, body: dict):
+    """Return the response to a request for the embedding of a text, as a reply that is the vector in JSON."""
+    sent = {"model": body["model"], "input": body["messages"][-1]["content"], "encoding_format": body["embedding"]}
+    route = url.copy_with(path=url.path.removesuffix("/chat/completions") + "/embeddings")
+    response = await _send(client, route, sent)
+    try:
+        found = json.loads(response.content)
+        vector = [round(float(value), EMBEDDED) for value in found["data"][0]["embedding"]]
+    except (ValueError, LookupError, TypeError):
+        read_body(response)  # an error is classified as those of replies are
+        raise Failure("rejected", "HTTP 200 without an embedding") from None
+    found["usage"] = {"completion_tokens": 0} | as_dict(found.get("usage"))
+    return _reply_of(response, found, json.dumps(vector), [])
+
+
+def _route(body: dict):
+    """Return how a request is sent: to the chat, or for a likelihood or an embedding."""
+    if "likelihood" in body:
+        return post_likelihood
+    return post_embedding if "embedding" in body else _send
+
+
 async def _send(client, url, body: dict):
     """Return the response to a request, read up to the most that an answer may have."""
     content = bytearray()
@@ -765,7 +788,7 @@ class Endpoint:
         client = await self._connect()
         try:
             async with asyncio.timeout(seconds):
-                return await (post_likelihood if "likelihood" in body else _send)(client, self._url, body)
+                return await _route(body)(client, self._url, body)
         except Failure:
             raise
         except TimeoutError as error:

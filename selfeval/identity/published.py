@@ -18,9 +18,10 @@ from pathlib import Path
 from selfeval.asking.client import Client, gather, run
 from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
+from selfeval.identity import similarity
 from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
-from selfeval.identity.replies import RIGHT, Sides, as_judge, try_to_read, verdicts
+from selfeval.identity.replies import RIGHT, Sides, as_judge, embedded, nearness, try_to_read, verdicts
 from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
 from selfeval.keys import visible
@@ -268,21 +269,19 @@ def _answering(generate: Callable) -> Callable:
 class EvalRunner:
     """Run a configuration of the published form (a file, also below `data/`, or its content) on models.
 
-    scoring: one of `SCORING`, a function of a reply and the expected answers, or its name as `module:function`, a file
-    in the current folder or beside the configuration; by default what the configuration says, or `claims`.
+    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name as `module:function`,
+    a file in the current folder or beside the configuration; by default what the configuration says, or `claims`.
     """
 
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
-        self.folders = [Path.cwd()]
-        if not isinstance(config, Mapping):
-            self.folders.append(path_to_read(config).resolve().parent)
+        self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
         self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
         self.listed = {
             model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
             for model, entry in self.config["model_configs"].items()
         }
-        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folders)
+        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folder)
 
     def run(self, model: Who, **options) -> Fields:
         """Return the result object of one model; options: as in `run_all`."""
@@ -328,7 +327,7 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring = as_scorer(scoring, self.folders) if scoring else self.method
+        scoring = as_scorer(scoring, self.folder) if scoring else self.method
         own = isinstance(scoring, Scorer)
         judge = None if own else as_judge(judge, scoring, [model, model_played(model)])
         expected = self.answers(model, model_id)
@@ -336,9 +335,16 @@ class EvalRunner:
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
         given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
-        judged = await verdicts(client, judge, given) if scoring == "judge" else {}
+        judged: dict = {}
+        label = scoring.label() if own else scoring
+        if scoring == "judge":
+            judged = await verdicts(client, judge, given)
+        elif scoring == similarity.METHOD:
+            label += f" ({judge.id if judge else 'wordllama'})"
+            sides = sides_of(expected, [other for other in self.listed.values() if other is not expected])
+            judged = await embedded(client, judge, [(text, sides) for text in given])
         tests = [self._test(c, scoring, expected, judged) for c in design]
-        results = self._result(model.id, tests, scoring.label() if own else scoring)
+        results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
             results["notice"] += f" The configuration does not list {model.id}; its names are the registry's: {names}."
@@ -365,7 +371,7 @@ class EvalRunner:
         return {"model_names": list(who.all_names), "model_id": who.api_name, "provider_name": who.developer}
 
     def _test(self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Fields:
-        """Return the row of one reply. judged: {reply: verdict of a judge}."""
+        """Return the row of one reply. judged: {reply: verdict of a judge}, or vectors."""
         response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
             passed, score, details = self._score(response.text, scoring, expected, judged)
@@ -399,9 +405,11 @@ class EvalRunner:
         else:
             found, why = try_to_read(text, sides, scoring, judged)
             if not found:
-                note = why or "the judge gave no valid verdict"
+                note = why or f"{scoring}: the model that was asked for it gave no valid answer"
                 return Score(None, None, _details(text, [], []) | {"note": note})
             details = _claim_details(text, found, sides.truth)
+            if scoring == similarity.METHOD:
+                details["nearness"] = nearness(text, sides, judged)._asdict()
         passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
         return Score(passed, float(passed), details)
 

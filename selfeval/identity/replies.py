@@ -17,15 +17,17 @@ from jsonschema import Draft202012Validator
 from selfeval.asking.client import Client
 from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
+from selfeval.identity import similarity
 from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
+from selfeval.identity.scorers import Scorer
 from selfeval.keys import visible
 from selfeval.models import Model, get, models
 from selfeval.records import Rows, records_of, rows_of
 from selfeval.scoring import without_thinking
 from selfeval.stats.identity import FALSE, SITUATION
 
-SCORING = ("claims", "keyword_match", "regex", "judge")
+SCORING = ("claims", "keyword_match", "regex", "judge", similarity.METHOD)
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
 WANTED = ("model", "template_id", "arm", "truth", "foil")  # of replies from elsewhere
@@ -52,8 +54,11 @@ class Sides(NamedTuple):
 def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None) -> Assessment | None:
     """Return what a reply says about who is speaking, None where the judge gave no valid verdict.
 
-    scoring: one of `SCORING`. judged: {reply: verdict of the judge}.
+    scoring: one of `SCORING`. judged: {reply: verdict of the judge}, or {text: vector} for semantic similarity.
     """
+    if scoring == similarity.METHOD:
+        near = nearness(text, sides, judged)
+        return near and Assessment(near.stance, (), False)
     if scoring == "claims":
         return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
@@ -70,6 +75,21 @@ def try_to_read(
         return read_reply(text, sides, scoring, judged), ""
     except Exception as error:
         return None, f"unreadable: {type(error).__name__}: {error}"
+
+
+def nearness(text: str, sides: Sides, vectors: Mapping) -> similarity.Nearness | None:
+    """Return how near a reply is to statements of who the model is and of whom else it may take itself for."""
+    own = similarity.statements(sides.own, sides.known)
+    others = similarity.statements(sides.others, sides.known)
+    return similarity.nearness(text, own, others, vectors)
+
+
+async def embedded(client: Client, model: Model | None, replies: Sequence[tuple[str, Sides]]) -> dict:
+    """Return {text: vector} of replies and of the statements that they are held against."""
+    texts = []
+    for text, sides in replies:
+        texts += [text, *similarity.statements((*sides.own, *sides.others), sides.known)]
+    return await similarity.embed(client, model, texts)
 
 
 def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
@@ -91,8 +111,16 @@ def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: s
 
 
 def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -> Model | None:
-    """Return the model that judges, if any; raise `InputError` where it is missing or would judge its own family."""
+    """Return the model that judges, if any; raise `InputError` where it is missing or would judge its own family.
+
+    For semantic similarity it is the one that embeds, of any family; none where that is done on this machine.
+    """
     check_one_of("scoring", scoring, SCORING)
+    if scoring == similarity.METHOD:
+        if judge:
+            return get(judge)
+        similarity.static_model()  # before anything is bought
+        return None
     if not judge and scoring == "judge":
         raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
     if not judge:
@@ -153,16 +181,21 @@ def _claim(entry: dict, reply: str, names: Names) -> Claim:
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def rescore(records: Sequence[Mapping], scoring: str = "claims", judged: Mapping[str, dict | None] | None = None):
+def rescore(records: Sequence[Mapping], scoring: str | Scorer = "claims", judged: Mapping | None = None):
     """Return the records scored anew from their raw replies, without a call; read-outs always by their claims.
 
-    scoring: one of `SCORING`. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
+    scoring: one of `SCORING`, or a scorer of the user's. judged: for `judge`, {free reply: verdict, or None where it is
+    not valid}; for semantic similarity, the vectors of `embedded`.
     """
     foils = {(r["foil"], r["foil_maker"]) for r in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
     scored, unreadable = [], []
     for number, record in enumerate(records):
-        found, why = _add_score(record, scoring if record["source"] == "reply" else "claims", spelled, judged)
+        method = scoring if record["source"] == "reply" else "claims"
+        if isinstance(method, Scorer):
+            found, why = _add_own_score(record, method)
+        else:
+            found, why = _add_score(record, method, spelled, judged)
         scored.append(found)
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
@@ -175,6 +208,12 @@ async def judge_records(client: Client, records: Sequence[Mapping], judge: Model
     """Return the records with free replies scored by a judge, which sees the reply and nothing else."""
     given = [r["reply"] for r in records if r["source"] == "reply" and is_answered(r)]
     return rescore(records, "judge", await verdicts(client, judge, given))
+
+
+async def embed_records(client: Client, records: Sequence[Mapping], model: Model | None) -> list[dict]:
+    """Return the records with free replies scored by semantic similarity. model: as in `similarity.embed`."""
+    given = [(r["reply"], _sides_of(r)) for r in records if r["source"] == "reply" and is_answered(r)]
+    return rescore(records, similarity.METHOD, await embedded(client, model, given))
 
 
 def is_answered(record: Mapping) -> bool:
@@ -193,6 +232,38 @@ def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_
     return Sides(who, other, known, (truth,), (foil,))
 
 
+def _sides_of(record: Mapping) -> Sides:
+    return _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
+
+
+def _add_own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
+    """Return a record with the score of a function of the user's, and "" or why there is none.
+
+    Who is named in the reply is the function's affair, so the stances are null.
+    """
+    verdict = {**dict.fromkeys(VERDICT), "claims": [], "scorer": scorer.label(), "score": None, "details": {}}
+    if not is_answered(record):
+        return record | verdict, ""
+    passes, score, details = scorer.score(record["reply"], expected_answers(record))
+    why = details.get("note", "") if passes is None else ""
+    return record | verdict | {"passed": passes, "score": score, "details": details}, why
+
+
+def expected_answers(record: Mapping) -> dict:
+    """Return what a scorer of the user's learns about a reply of a suite."""
+    sides = _sides_of(record)
+    names = [record["truth"], *(name for name, who in sides.known if who == sides.truth)]
+    return {
+        "model_names": list(dict.fromkeys(names)),
+        "model_id": record["model"],
+        "provider_name": record["truth_maker"],
+        "claimed_name": record["foil"],
+        "claimed_maker": record["foil_maker"],
+        "arm": record["arm"],
+        "expect": record["expect"],
+    }
+
+
 def _add_score(
     record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None] | None
 ) -> tuple[dict, str]:
@@ -200,7 +271,7 @@ def _add_score(
 
     Without a verdict that is null, but for the scorer, which is "unreadable" where the reply was too much for a reader.
     """
-    sides = _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
+    sides = _sides_of(record)
     found, why = None, ""
     if is_answered(record):
         found, why = try_to_read(record["reply"], sides, scoring, judged)

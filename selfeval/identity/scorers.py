@@ -72,15 +72,19 @@ def _share(value) -> float:
     raise ValueError(f"{RETURNS}, got {value!r:.80}")
 
 
-def as_scorer(scoring: str | Callable, folders: Sequence[Path]) -> str | Scorer:
+def as_scorer(scoring: str | Callable, beside: Path | None = None) -> str | Scorer:
     """Return a function, or one named as `module:function`, as a scorer; the name of a built-in method stays.
 
-    folders: where the module may lie. Raises `InputError` for one that is not there or cannot be imported.
+    beside: a folder where the module may lie, if it is not in the current one. Raises `InputError` for one that is not
+    there or cannot be imported.
     """
     if callable(scoring):
         return Scorer(scoring, getattr(scoring, "__name__", type(scoring).__name__))
     if ":" not in str(scoring):
         return scoring
+    folders = [Path.cwd()]
+    if beside:
+        folders.append(beside.expanduser().resolve())
     return Scorer(_load(scoring, folders), scoring)
 
 

@@ -27,7 +27,9 @@ from selfeval.asking.request import ROLES, Request, Response, canonical, user
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.claims import extract
 from selfeval.identity.names import Entity, compare, content, entity, entity_of, fold, mentions, model_played
-from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
+from selfeval.identity.replies import VERDICT, as_judge, embed_records, judge_records, rescore
+from selfeval.identity.scorers import Scorer, as_scorer
+from selfeval.identity.similarity import METHOD
 from selfeval.models import Model, get
 from selfeval.paths import shipped
 from selfeval.records import call_fields, fields_of
@@ -289,8 +291,9 @@ async def run_suite(
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
     Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in `situations`. repeats:
-    conversations per situation. scoring: how free replies are scored, of `replies.SCORING`; read-outs are always scored
-    by their claims, and asked at temperature 0.
+    conversations per situation. scoring: how free replies are scored, of `replies.SCORING` or a function of the user's
+    (`identity.scorers`), which adds `score` and `details`; read-outs are always scored by their claims, and asked at
+    temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
     `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
@@ -301,7 +304,9 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    judge = as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
+    scoring = as_scorer(scoring, Path(suite).parent)
+    if not isinstance(scoring, Scorer):
+        judge = as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
     templates = read_suite(suite)
     asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
@@ -310,6 +315,8 @@ async def run_suite(
     await hold(client, design, temperature, seed)
     clusters = {t.id: t.paraphrase_of or t.id for t in templates}  # what is resampled together
     records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
+    if scoring == METHOD:
+        return await embed_records(client, records, judge)
     return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
 
 
