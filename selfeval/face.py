@@ -805,7 +805,8 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
 
     Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
     five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
-    BCa bootstrap interval over prompts. jurors: of a jury, single jurors instead of whole juries.
+    BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
+    jury, single jurors instead of whole juries.
     """
     asked = [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
     known = {"jury": stats.jury.STATISTICS, "recognition": [tables.BCA]}  # a jury's arms decide what there is
@@ -818,6 +819,10 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)
+    if asked == ["author_accuracy"]:
+        index = [name for name in shown if name in ("task", "condition", "evaluator")]
+        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna("")
+        return matrix.rename(columns=result.names or {}).rename_axis(columns=None).reset_index()
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
@@ -826,10 +831,28 @@ def main_table(result: Estimates) -> pd.DataFrame:
     rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
     lacking = rows[rows["statistic"].isin(tables.NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
-    shown = shown.drop(columns=ASIDE, errors="ignore")
+    shown = _with_claims(shown.drop(columns=ASIDE, errors="ignore"), result)
     if "conclusion" in shown:
         shown = shown.assign(conclusion=shown.pop("conclusion"))
     return shown
+
+
+def _with_claims(shown: pd.DataFrame, result: Estimates) -> pd.DataFrame:
+    """Return a table with TP/FP/TN/FN: of the yes/no task, right and false claims, right and false denials."""
+    counts = result.drawn().get("counts") if result.kind == "recognition" else None
+    if counts is None or "binary_self" not in set(shown["task"]):
+        return shown
+    counts = counts[counts["task"] == "binary_self"]
+    own = counts["author"] == counts["evaluator"]
+    claims = counts["predicted"] == counts["evaluator"]
+    denies = counts["predicted"] == stats.tallies.NOT_SELF
+    kinds = {"TP": claims & own, "FP": claims & ~own, "TN": denies & ~own, "FN": denies & own}
+    counts = counts.assign(**{name: counts["n"].where(rows, 0) for name, rows in kinds.items()})
+    counts["condition"] = counts["condition"].map(stats.tallies.varying_parts(result["condition"].unique()))
+    counts["evaluator"] = [tables.label(name, result.names) for name in counts["evaluator"]]
+    keys = [name for name in ("task", "condition", "evaluator") if name in shown]
+    sums = counts.groupby(keys)[[*kinds]].sum().astype(str).agg("/".join, axis=1).rename("TP/FP/TN/FN")
+    return shown.join(sums, on=keys).fillna({"TP/FP/TN/FN": ""})
 
 
 def why_without_value(result: Estimates) -> str:

@@ -71,11 +71,11 @@ def claimed(tables: Tables, names: Names) -> Drawing | None:
 
 def accuracy(tables: Tables, names: Names) -> Drawing | None:
     """Draw how often each evaluator (row) is right about the texts of each author (column)."""
-    rows = estimates(tables["recognition"], "author_accuracy")
+    rows = estimates(tables["recognition"], "author_accuracy", author=True)
     if rows.empty:
         return None
     rows = rows.assign(panel=_designs(rows))
-    rows = rows.rename(columns={"evaluator": "line", "author": "column", "estimate": "value"})
+    rows = rows.rename(columns={"author": "column", "estimate": "value"})
     return cells(rows, "accuracy", ("evaluator", "author of the text"), names=names)
 
 

@@ -69,8 +69,9 @@ def recognition_table(
     the same pairs (without an evaluator: the mean over evaluators), `judge_fixed` less its own as a neutral judge; both
     are tested as `own_minus_neutral` is. families: {model: family}, for `family_discrimination` in naming tasks; it has
     rows where the authors are of two families or more, for evaluators whose family has two authors or more (with one,
-    it would be discrimination again). An author that is not in it is a family of its own. more: of `ON_REQUEST`, precision
-    (of the claims, the share that is about own texts) and author_accuracy (per evaluator and author), not of pairs.
+    it would be discrimination again). An author that is not in it is a family of its own.
+    more: of `ON_REQUEST`, precision (of the claims, the share about own texts) and author_accuracy (per evaluator and
+    author), not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; of advantage
     and discrimination `percentile` and `bca` over prompts follow (`seed`; not per author).
