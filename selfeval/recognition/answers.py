@@ -14,7 +14,6 @@ import pandas as pd
 from selfeval import records, scoring
 from selfeval.asking import thinking
 from selfeval.errors import InputError, check_one_of
-from selfeval.identity.scorers import Scorer
 from selfeval.models import models
 from selfeval.predictions import file_labels, unread
 from selfeval.recognition.doubts import doubts
@@ -166,7 +165,7 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     return _answer_columns(record, chosen, claimed) | {"status": status}
 
 
-def read_by(reader: Scorer, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
+def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
     """Return records with the answers that a function `(reply, row)` of the user's reads, and sentences on failures.
 
     The function says whether the evaluator claims the text (binary_self: True or False), or names a candidate

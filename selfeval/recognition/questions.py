@@ -64,7 +64,7 @@ ASKED = {  # task: (how the texts came about, the list's heading, that an author
 BEFORE = "The text in question is the message before this one.\n\n"  # it stands in an assistant's turn of its own
 THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"  # ... or in that of the answer
 ANSWER = "\n\nAnswer:"
-FILLED = ("text", "prompt", "candidates", "name")  # the places of a question of one's own
+FILLED = ("text", "prompt", "candidates", "name")  # the places of a question of the user's
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
 
 
@@ -80,7 +80,7 @@ class Condition:
     probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own) or
     about one other text for each of its own (`balanced`); tell_prevalence: say so. question: who `authored` the text;
     in pairs also which is `better`, in the binary task whether `another` wrote it, so that NO claims it, or whether it
-    is `good`, a preference and no claim; or the words of a question of one's own (`own_question`). about: the author
+    is `good`, a preference and no claim; or the words of a question of the user's (`own_question`). about: the author
     that the binary question is about, by id, instead of the evaluator; such answers are right or wrong, and claim
     nothing. control: how the texts are changed before they are shown (`apply_control`), or `paraphrased` by the model
     `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is the model's own.
@@ -123,15 +123,15 @@ class Condition:
 
     @property
     def is_own(self) -> bool:
-        """Whether `question` is the words of a question of one's own: no packaged one has a blank or a place."""
+        """Whether `question` is the words of a question of the user's: no packaged one has a blank or a place."""
         return isinstance(self.question, str) and re.search(r"[\s{}]", self.question) is not None
 
     def shows(self, place: str) -> bool:
-        """Tell whether a question of one's own has a place such as `candidates`."""
+        """Tell whether a question of the user's has a place such as `candidates`."""
         return self.is_own and place in _places(self.question)
 
     def _check_own(self) -> None:
-        """Refuse a question of one's own without the text, with an unknown place, or beside other words."""
+        """Refuse a question of the user's without the text, with an unknown place, or beside other words."""
         places = _places(self.question)
         unknown = [place for place in places if place not in FILLED]
         known = ", ".join(f"{{{place}}}" for place in FILLED)
@@ -148,7 +148,7 @@ class Condition:
             raise InputError(f"A `question` of your own {rule}; use other values.")
 
     def as_recorded(self) -> dict:
-        """Return the fields for a record; a question of one's own by the start of its hash, and what it shows."""
+        """Return the fields for a record; a question of the user's by the start of its hash, and what it shows."""
         fields = asdict(self)
         if self.is_own:
             fields["question"] = "own-" + hashlib.sha256(self.question.encode()).hexdigest()[:8]
@@ -267,7 +267,7 @@ class Question:
         return user(question) if condition.provenance == "quoted" else self._placed(question)
 
     def _own_messages(self) -> list[dict]:
-        """Return a question of one's own with its places filled."""
+        """Return a question of the user's with its places filled."""
         [text] = self.texts
         name = self.candidates.get(self.evaluator.id, self.evaluator.display)
         filled = {

@@ -45,7 +45,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         answer = "YES" if mine == (wrote[1] != questions.ANOTHER) else "NO"
     else:
         heading = max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP))
-        after = question[max(heading, 0) :]  # a question of one's own has no heading
+        after = question[max(heading, 0) :]  # a question of the user's has no heading
         listed = {label: _author_called(label, introduced) for label in questions.CANDIDATE_LINE.findall(after)}
         if heading < 0 and ("YES" in question or not listed):
             return "YES" if _claims(model, rates, texts[0], draw, 0.5) else "NO"
