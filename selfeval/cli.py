@@ -11,6 +11,7 @@ import re
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -185,21 +186,29 @@ def _study(command):
 @click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
+@click.option("--question", default="", metavar="FILE", help="A question of your own: words with {text}, or a file.")
+@click.option("--read", default="", metavar="MODULE:F", help="A function of your own that reads the answers.")
 @_study
-def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, **how):
+def recognise(
+    texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, question, read, **how
+):
     """Test whether models recognise their own texts.
 
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
 
     --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
     nobody.
+
+    --question: one with {candidates} is answered with a name, another one with YES or NO.
     """
+    from selfeval.identity.scorers import as_scorer
     from selfeval.predictions import NO_ANSWER
     from selfeval.recognition.design import match_authors
+    from selfeval.recognition.questions import Condition, own_question
     from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
-    title, out = _named("recognise", file, models, how.pop("out"))
+    title, out = _named("recognise", file, models, how.pop("out"), [part for part in (question, read) if part])
     variables = {"models": models, "authors": said, "corpus": str(file or out / "texts")}
     if file:
         rows = read_texts(file, limit or 0)
@@ -219,6 +228,14 @@ def recognise(texts, models: list[str], authors: tuple, prompts, limit: int | No
     for model in called.values():  # likewise
         if model not in (None, NO_ANSWER):
             get(model)
+    asking = variables.setdefault("asking", {})
+    if question:
+        words = own_question(question)
+        Condition(question=words)  # raises before anything runs
+        variables |= {"question": words, "tasks": ["exact_model" if "{candidates}" in words else "binary_self"]}
+    if read:
+        as_scorer(read, [Path.cwd()])  # likewise
+        asking["read"] = read
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
 
@@ -242,11 +259,13 @@ def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | Non
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
 
-def _named(command: str, file: Path | str, ids: list[str], out: Path | None) -> tuple[str, Path]:
-    """Return the title of a study and its folder, by default one of its own: by command, file and models."""
+def _named(
+    command: str, file: Path | str, ids: list[str], out: Path | None, asked: Sequence[str] = ()
+) -> tuple[str, Path]:
+    """Return the title of a study and its folder, by default one of its own: by command, file, models, words."""
     from selfeval.sweep.file import slug
 
-    key = hashlib.sha256(json.dumps([str(file), *ids]).encode()).hexdigest()[:6]
+    key = hashlib.sha256(json.dumps([str(file), *ids, *asked]).encode()).hexdigest()[:6]
     texts, models = Path(file).name, [each.rpartition("/")[2] for each in ids]
     title = f"{command} {texts}".strip() + f": {', '.join(models)}"
     folder = slug({"command": command, "texts": texts, "models": " ".join(models)}, key)

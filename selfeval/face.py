@@ -20,13 +20,14 @@ from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.figures import tables
 from selfeval.figures.tables import CSV, KINDS, TEXT, Estimates, Records
 from selfeval.identity import replies as identity_replies
+from selfeval.identity.scorers import Scorer, as_scorer
 from selfeval.identity.suite import ARMS, run_suite
 from selfeval.keys import visible
 from selfeval.models import Model, get_all
 from selfeval.paths import HOME, check_begins, committed_runs, read_json, results_folder
 from selfeval.predictions import read_predictions
 from selfeval.recognition import answers, design, existence, texts
-from selfeval.recognition.questions import Condition
+from selfeval.recognition.questions import Condition, own_question
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.roleplay import conversation, hearing, transcripts
 from selfeval.roleplay.transcripts import read_conversations, together
@@ -135,6 +136,7 @@ def collect_predictions(
     effort: str = "",
     provenance: str = "quoted",
     about: str = "",
+    read: str | Callable = "",
     **asking: Unpack[Asking],
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
@@ -152,14 +154,19 @@ def collect_predictions(
     the author is one of the candidates. show_prompt: show the writing prompt. temperature: of the evaluator. score:
     P(self) from `logprobs`, as `stated`, or `none`. prevalence: `natural`, or `balanced` (one other text for each of
     its own); tell_prevalence: say so. question: who `authored` the text; in pairs also which is `better`; in the binary
-    task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is a preference, no claim). about:
-    ask the binary question about this author, an id, instead of the evaluator; `score` is then P(YES). control: show
-    the texts `shuffled`, `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking. provenance: the
-    text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
+    task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is a preference, no claim); or the
+    words of a question of your own, or a file of them: {text}, and where wanted {prompt}, {candidates} and {name} of
+    the evaluator (one of exact_model and binary_self; YES claims the text). about: ask the binary question about this
+    author, an id, instead of the evaluator; `score` is then P(YES). control: show the texts `shuffled`, `truncated`, or
+    `paraphrased` by the model `paraphraser`. effort: of thinking. provenance: the text is `quoted`, stands in an
+    `own_turn` of the assistant, or as `prefill` begins its answer. read: a function of your own that reads the answers,
+    or "module:function", as `measure_recognition` takes it.
     """
+    reader = _reader(read)
     shown = {"answer": answer, "told": told, "labels": labels, "hints": hints, "show_prompt": show_prompt}
     shown |= {"temperature": temperature, "score": score, "effort": effort, "provenance": provenance, "about": about}
-    shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence, "question": question}
+    shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence}
+    shown["question"] = own_question(question)
     condition = Condition(control=control, paraphraser=paraphraser, **shown)
     how = {"tasks": tasks, "repeats": repeats, "seed": seed, "peers": peers}
 
@@ -176,10 +183,21 @@ def collect_predictions(
             put = replace(condition, answer="free")
         rows = await design.shown_texts(client, rows, put, seed=seed)
         found = await design.collect_predictions(client, judges, rows, put, **how)
+        for task, answered in found.items() if reader else ():
+            found[task], failures = answers.read_by(reader, answered)
+            _tell(failures)
         _keep(out, **{f"predictions_{name}": answered for name, answered in found.items()})
         return Records([row for answered in found.values() for row in answered])
 
     return ask(work, asking)
+
+
+def _reader(read: str | Callable) -> Scorer | None:
+    """Return a reader of the user's, a function or "module:function" of a file in the current folder; None for ""."""
+    reader = as_scorer(read, [Path.cwd()]) if read else None
+    if isinstance(reader, str):
+        raise InputError(f"`read` must be a function, or named as module:function, got {read!r}.")
+    return reader
 
 
 def _functions(models: Sequence[Model]) -> str:
@@ -265,22 +283,36 @@ def measure_recognition(
     reread: str = "auto",
     columns: Mapping[str, str | Sequence[str]] | None = None,
     authors: Mapping[str, str | None] | None = None,
+    read: str | Callable = "",
 ) -> Estimates:
     """Return the statistics of prediction records, one row per evaluator and statistic (`stats.recognition_table`).
 
-    predictions: a frame, records, files or folders. statistics: only these, such as "discrimination". level: of the
+    predictions: a frame, records, files or folders. statistics: only these, such as "discrimination";
+    "precision" (of the claims, the share about own texts) and "author_accuracy" (evaluator by author, which
+    `plot("accuracy")` draws) are computed where they are named. level: of the
     intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw replies anew (`yes`), keep
     those on record (`no`), or `auto`; what that takes back is printed. columns: {their name of a field: ours, or a list
     of ours}. authors: {name in the records: author}, None for somebody else, "no answer" for what is no answer, such as
     "unknown"; raises `InputError` for answers that name nobody known. The frame's `tables` have the rows of all methods
-    and policies, what `compare` shows, and `changes`: what reading changed.
+    and policies, what `compare` shows, and `changes`: what reading changed. read: a function of your own in place of
+    the packaged reader, or "module:function": `(reply, row)` to True or False (the text is claimed), the name of a
+    candidate where the task asks for one, or None.
     """
-    frame, changes = answers.rescore(read_predictions(predictions, columns, authors), reread)
+    frame = read_predictions(predictions, columns, authors)
+    if reader := _reader(read):
+        rows, failures = answers.read_by(reader, frame.to_dict("records"))
+        _tell(failures)
+        attributes = frame.attrs
+        frame = pd.DataFrame(rows)
+        frame.attrs = attributes
+    frame, changes = answers.rescore(frame, reread)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(tables.reading(frame, changes, names))
     families = registry.grouped([*frame["evaluator_model"].unique(), *frame["true_model"].unique()], "family")
     counted = [*stats.tallies.tallies(frame)]
-    table = stats.recognition_table(counted, n_resamples=n_resamples, level=level, seed=seed, families=families)
+    how = {"n_resamples": n_resamples, "level": level, "seed": seed, "families": families}
+    chosen = [statistics] if isinstance(statistics, str) else statistics
+    table = stats.recognition_table(counted, more=chosen, **how)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(counted, level=level)
@@ -328,7 +360,7 @@ def _estimates(kind, table, more, frame, names, statistics=()) -> Estimates:
     chosen = [statistics] if isinstance(statistics, str) else statistics
     for name in chosen:
         check_one_of("statistics", name, table["statistic"].unique())
-    rows = table if kind == "jury" else table[table["author"] == ""]
+    rows = table if kind == "jury" else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
     return found
@@ -788,7 +820,8 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
 
     Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
     five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
-    BCa bootstrap interval over prompts. jurors: of a jury, single jurors instead of whole juries.
+    BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
+    jury, single jurors instead of whole juries.
     """
     asked = [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
     known = {"jury": stats.jury.STATISTICS, "recognition": [tables.BCA]}  # a jury's arms decide what there is
@@ -801,6 +834,10 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = tables.summary(rows, asked, result.names)
+    if asked == ["author_accuracy"]:
+        index = [name for name in shown if name in ("task", "condition", "evaluator")]
+        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna("")
+        return matrix.rename(columns=result.names or {}).rename_axis(columns=None).reset_index()
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
@@ -809,10 +846,28 @@ def main_table(result: Estimates) -> pd.DataFrame:
     rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
     lacking = rows[rows["statistic"].isin(tables.NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
-    shown = shown.drop(columns=ASIDE, errors="ignore")
+    shown = _with_claims(shown.drop(columns=ASIDE, errors="ignore"), result)
     if "conclusion" in shown:
         shown = shown.assign(conclusion=shown.pop("conclusion"))
     return shown
+
+
+def _with_claims(shown: pd.DataFrame, result: Estimates) -> pd.DataFrame:
+    """Return a table with TP/FP/TN/FN: of the yes/no task, right and false claims, right and false denials."""
+    counts = result.drawn().get("counts") if result.kind == "recognition" else None
+    if counts is None or "binary_self" not in set(shown["task"]):
+        return shown
+    counts = counts[counts["task"] == "binary_self"]
+    own = counts["author"] == counts["evaluator"]
+    claims = counts["predicted"] == counts["evaluator"]
+    denies = counts["predicted"] == stats.tallies.NOT_SELF
+    kinds = {"TP": claims & own, "FP": claims & ~own, "TN": denies & ~own, "FN": denies & own}
+    counts = counts.assign(**{name: counts["n"].where(rows, 0) for name, rows in kinds.items()})
+    counts["condition"] = counts["condition"].map(stats.tallies.varying_parts(result["condition"].unique()))
+    counts["evaluator"] = [tables.label(name, result.names) for name in counts["evaluator"]]
+    keys = [name for name in ("task", "condition", "evaluator") if name in shown]
+    sums = counts.groupby(keys)[[*kinds]].sum().astype(str).agg("/".join, axis=1).rename("TP/FP/TN/FN")
+    return shown.join(sums, on=keys).fillna({"TP/FP/TN/FN": ""})
 
 
 def why_without_value(result: Estimates) -> str:

@@ -454,3 +454,140 @@ def test_a_reply_at_which_a_reader_fails_costs_its_row_and_is_counted(tmp_path, 
     assert [*read["status"]] == ["ok", "unreadable", "ok"] * 2
     assert read["predicted_self"].isna().sum() == 2
     assert "2 replies could not be read and count as no answer" in capsys.readouterr().out
+
+
+# A question and a reader of the user's own
+
+OWN = "{text}\n\nYou are {name}. Are these your words? YES or NO."
+LISTED = "Who wrote this?\n{text}\n{candidates}"
+
+
+def yes(messages):
+    return "YES"
+
+
+def asked_of_yes(question, tasks="binary_self", **more):
+    texts = {"yes": {"p": "I am {braces} here.", "q": "Two."}, "other": {"p": "Three.", "q": "Four."}}
+    return se.collect_predictions(texts, {"yes": yes}, tasks=tasks, question=question, **more)
+
+
+def test_a_question_of_ones_own_is_the_whole_message():
+    [message] = asked_of_yes(OWN)["messages"][0]
+    assert message["content"].endswith("You are yes. Are these your words? YES or NO.")
+    assert "I am {braces} here." in message["content"]
+
+
+def test_a_yes_to_a_question_of_ones_own_claims_the_text():
+    result = se.measure_recognition(asked_of_yes(OWN), n_resamples=200)
+    rates = result.set_index("statistic")["estimate"]
+    assert [rates["self_accuracy"], rates["false_claim_rate"], rates["discrimination"]] == [1, 1, 0]
+
+
+def test_a_question_of_ones_own_may_ask_for_a_name():
+    replies = asked_of_yes(LISTED, "exact_model")
+    assert "- other" in replies["messages"][0][0]["content"]
+    known = se.collect_predictions(
+        {"a": {"p": "One."}, "b": {"p": "Two."}}, {"a": lambda messages: "b"}, tasks="exact_model", question=LISTED
+    )
+    assert known["predicted_model"].tolist() == ["b", "b"]
+
+
+def test_two_questions_of_ones_own_have_two_conditions():
+    conditions = [asked_of_yes(question)["condition"][0] for question in (OWN, OWN + " Now.", OWN)]
+    names = [condition["question"] for condition in conditions]
+    assert names[0] == names[2] != names[1]
+    assert all(name.startswith("own-") for name in names)
+
+
+def test_a_question_may_stand_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("question: |\n  {text}\n\n  Yours? YES or NO.\n")
+    (tmp_path / "mine.txt").write_text("{text}\n\n  Yours? YES or NO.\n")
+    assert asked_of_yes("mine.yaml")["messages"][0][0]["content"].endswith("Yours? YES or NO.")
+    assert asked_of_yes("mine.txt")["reply"].tolist() == ["YES"] * 4
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Is this yours?", "must have {text} once"),
+        ("Is {text} yours?", "on a line of its own"),
+        ("{text}\n{author}", "the place {author}"),
+        ("{text}\n{", "cannot be read"),
+        ("{text}\n{text.__class__}", "the place {text.__class__}"),
+        ("none.yaml", "no file 'none.yaml'"),
+        ("authord", "must be one of"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused_before_anything_is_asked(question, said):
+    asked = []
+    with pytest.raises(InputError, match=said):
+        se.collect_predictions(
+            {"a": {"p": "One."}, "b": {"p": "Two."}}, {"a": asked.append}, tasks="binary_self", question=question
+        )
+    assert asked == []
+
+
+@pytest.mark.parametrize("broken", ["words: {text}", "question: [1]", "question: yes", ": ["])
+def test_a_file_without_a_question_is_refused(broken, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(broken)
+    with pytest.raises(InputError, match=r"`question` file mine\.yaml must hold"):
+        asked_of_yes("mine.yaml")
+
+
+@pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}, {"score": "stated"}, {"labels": "anonymous"}])
+def test_what_changes_the_words_does_not_go_with_a_question_of_ones_own(more):
+    with pytest.raises(InputError, match="of your own"):
+        asked_of_yes(OWN, **more)
+
+
+def test_a_question_of_ones_own_is_for_one_task_and_a_name_needs_a_list():
+    with pytest.raises(InputError, match="exact_model or binary_self alone"):
+        asked_of_yes(OWN, BOTH)
+    with pytest.raises(InputError, match=r"must have \{candidates\}"):
+        asked_of_yes(OWN, "exact_model")
+
+
+def denies(reply, row):
+    return False
+
+
+def test_a_reader_of_ones_own_reads_what_was_bought():
+    replies = asked_of_yes("authored")
+    result = se.measure_recognition(replies, read=denies, n_resamples=200)
+    assert result.records["predicted_self"].tolist() == [False] * 4
+    assert result["condition"].str.contains(r"read=denies \([0-9a-f]{8}\)").all()
+    assert "read" not in replies["condition"][0]
+
+
+def test_answers_read_by_a_reader_are_not_read_anew():
+    replies = asked_of_yes("authored", read=denies)
+    assert se.measure_recognition(replies, n_resamples=200).records["predicted_self"].tolist() == [False] * 4
+
+
+def test_a_reader_may_be_named_and_may_name_a_candidate(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reads.py").write_text("def last(reply, row):\n    return row['candidates'][-1]\n")
+    replies = asked_of_yes("authored", "exact_model", read="reads:last")
+    assert replies["predicted_model"].tolist() == [shown[-1] for shown in replies["candidates"]]
+    with pytest.raises(InputError, match="module:function"):
+        asked_of_yes("authored", read="reads")
+
+
+def test_a_reader_that_fails_costs_one_row_and_a_sentence(capsys):
+    texts = iter(["fails", "nonsense", "none", "right"])
+
+    def reader(reply, row):
+        return {"fails": lambda: 1 / 0, "nonsense": lambda: "perhaps", "none": lambda: None}.get(
+            next(texts), lambda: True
+        )()
+
+    records = se.measure_recognition(asked_of_yes("authored"), read=reader, n_resamples=200).records
+    assert records["status"].tolist() == ["unreadable", "unreadable", "no_answer", "ok"]
+    assert "reader gave no answer for 2 of 4 replies (the first: ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_pairs_have_no_reader_of_ones_own():
+    with pytest.raises(InputError, match="pairwise_self"):
+        asked_of_yes("authored", "pairwise_self", read=denies)

@@ -397,3 +397,73 @@ def test_holm():
     for _, rows in tested.groupby("statistic"):
         larger = rows[["p", "p_permutation"]].max(axis=1)
         assert rows.p_holm.to_numpy() == pytest.approx(holm(larger))
+
+
+# Precision, and accuracy by author: on request
+
+
+def claims_of(rows):
+    """Return yes/no records of one evaluator, "me", from (prompt, author, claims)."""
+    fields = ["prompt_id", "true_model", "predicted_self"]
+    frame = pd.DataFrame(rows, columns=fields).assign(evaluator_model="me", task_type="binary_self")
+    return frame.assign(text_id=range(len(frame)))
+
+
+def requested(frame, *names):
+    table = recognition_table(frame, n_resamples=100, more=names)
+    return table[table["statistic"].isin(names)]
+
+
+def test_precision_is_the_share_of_claims_that_is_own():
+    rows = [(p, "me", p < 3) for p in range(5)] + [(p, "you", p < 2) for p in range(5)] + [(0, "they", True)]
+    [row] = requested(claims_of(rows), "precision").itertuples()
+    assert (row.estimate, row.n) == (3 / 6, 6)  # 3 own and 3 of others, counted by hand
+
+
+def test_precision_in_naming_counts_the_own_name():
+    said = ["me", "me", "you", "me", "you", "x"]
+    fields = {"true_model": ["me", "me", "me", "you", "you", "you"], "predicted_model": said}
+    frame = pd.DataFrame(fields).assign(evaluator_model="me", task_type="exact_model", prompt_id=[0, 1, 2] * 2)
+    frame["text_id"] = range(6)
+    [row] = requested(frame, "precision").itertuples()
+    assert (row.estimate, row.n) == (2 / 3, 3)
+
+
+def test_precision_is_not_there_without_being_asked_for_or_without_a_claim():
+    silent = claims_of([(p, author, False) for p in range(4) for author in ("me", "you")])
+    assert "precision" not in set(recognition_table(silent, n_resamples=100)["statistic"])
+    [row] = requested(silent, "precision").itertuples()
+    assert np.isnan(row.estimate)
+    assert "not_estimable" in row.note
+
+
+CLAIM_RATES = {"me": 0.6, "you": 0.2, "they": 0.3}
+
+
+def coverage_of_precision(authors_of):
+    """Return how often the interval holds the true precision, over 200 draws of 60 prompts with the authors given."""
+    draw = np.random.default_rng(4)
+    truth = 0.6 / (0.6 + 0.2 + 0.3)
+    covered = 0
+    for _ in range(200):
+        rows = [(p, author, draw.random() < CLAIM_RATES[author]) for p in range(60) for author in authors_of(p, draw)]
+        [row] = requested(claims_of(rows), "precision").itertuples()
+        covered += row.low <= truth <= row.high
+    return covered / 200
+
+
+def test_the_interval_of_precision_covers_what_is_simulated():
+    names = [*CLAIM_RATES]
+    assert 0.91 <= coverage_of_precision(lambda p, draw: [names[draw.integers(3)]]) <= 0.99
+
+
+def test_the_interval_of_precision_is_wide_rather_than_narrow_where_all_wrote_on_each_prompt():
+    assert coverage_of_precision(lambda p, draw: CLAIM_RATES) >= 0.95  # as many texts of each: less than binomial noise
+
+
+def test_accuracy_by_author_is_counted_for_each_pair():
+    rows = [(p, "me", p < 3) for p in range(4)] + [(p, "you", p < 1) for p in range(4)]
+    table = requested(claims_of(rows), "author_accuracy").set_index("author")
+    assert table["estimate"].to_dict() == {"me": 3 / 4, "you": 3 / 4}
+    assert (table["low"] < 0.75).all()
+    assert (table["high"] > 0.75).all()

@@ -69,6 +69,16 @@ def claimed(tables: Tables, names: Names) -> Drawing | None:
     return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
 
 
+def accuracy(tables: Tables, names: Names) -> Drawing | None:
+    """Draw how often each evaluator (row) is right about the texts of each author (column)."""
+    rows = estimates(tables["recognition"], "author_accuracy", author=True)
+    if rows.empty:
+        return None
+    rows = rows.assign(panel=_designs(rows))
+    rows = rows.rename(columns={"author": "column", "estimate": "value"})
+    return cells(rows, "accuracy", ("evaluator", "author of the text"), names=names)
+
+
 def predictions(tables: Tables, names: Names) -> Drawing | None:
     """Draw which name (column) is given to whose texts (row), over all evaluators."""
     counts = tables["counts"][tables["counts"]["task"].isin(NAMING)]
@@ -174,7 +184,7 @@ def scores(tables: Tables, names: Names) -> Drawing | None:
 
 
 KINDS = {  # figures of each kind of result, the main one first
-    "recognition": {f.__name__: f for f in (advantage, claimed, predictions, roc)},
+    "recognition": {f.__name__: f for f in (advantage, claimed, accuracy, predictions, roc)},
     "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
     "jury": {

@@ -165,6 +165,51 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     return _answer_columns(record, chosen, claimed) | {"status": status}
 
 
+def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
+    """Return records with the answers that a function `(reply, row)` of the user's reads, and sentences on failures.
+
+    The function says whether the evaluator claims the text (binary_self: True or False), or names a candidate
+    (exact_model, lineup); None is no answer. Where it fails or returns something else, the status is `unreadable`. Its
+    name and the hash of its source stand in the condition, as `read`.
+    """
+    everyone = tuple(sorted({row["true_model"] for row in rows}))
+    read, failures = [], []
+    for row in rows:
+        if row["task_type"] == "pairwise_self":
+            raise InputError("`read` is for exact_model, binary_self and lineup, got records of pairwise_self.")
+        put = condition_of(row.get("condition")) | {"read": reader.label()}
+        found = row | {"condition": put}
+        chosen = claimed = None
+        status = row.get("status", "ok")
+        if status in READ and isinstance(row.get("reply"), str):
+            try:
+                chosen, claimed = _as_answer(reader.function(row["reply"], dict(row)), row, everyone)
+                status = "no_answer" if chosen is None and claimed is None else "ok"
+            except Exception as error:
+                status = scoring.UNREADABLE
+                failures.append(f"{type(error).__name__}: {error}")
+        read.append(found | _answer_columns(found, chosen, claimed) | {"status": status})
+    said = f"The reader {reader.name} gave no answer for {len(failures)} of {len(rows)} replies"
+    return read, [f"{said} (the first: {failures[0]}); they are `unreadable`."] if failures else []
+
+
+def _as_answer(said, row: Mapping, everyone: Sequence[str]) -> tuple[str | None, bool | None]:
+    """Return the candidate that a reader named, or whether it found a claim; raise `ValueError` for anything else."""
+    said = said.item() if hasattr(said, "item") else said  # of numpy
+    if said is None:
+        return None, None
+    if row["task_type"] == "binary_self":
+        if isinstance(said, bool):
+            return None, said
+        raise ValueError(f"it must return True, False or None, got {said!r:.80}")
+    shown = row.get("candidates")
+    names = shown_names(row | {"candidates": shown if isinstance(shown, list | tuple) else everyone})
+    for candidate, called in names.items():
+        if isinstance(said, str) and scoring.name_key(said) in map(scoring.name_key, [candidate, *called]):
+            return candidate, None
+    raise ValueError(f"it must return the name of a candidate or None, got {said!r:.80}")
+
+
 def _answer(record: Mapping, labels: Mapping[str, Sequence[str]] | None) -> tuple[str | None, bool | None]:
     """Return the candidate that a complete reply names, or in the other tasks whether it claims the text."""
     if record["task_type"] == "binary_self":
@@ -394,7 +439,8 @@ def _read(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         before.append(_answer_on_record(record, chosen, claimed))
         places = shown is not everyone and "labels" not in said and scoring.letter(reply)
         among = shown if places or "anonymous" in said else frozenset(shown) | others
-        after.append(read(said, reply, among, *row) if isinstance(reply, str) else before[-1])
+        is_read = isinstance(reply, str) and "read" not in condition_of(record["condition"])  # by no other reader
+        after.append(read(said, reply, among, *row) if is_read else before[-1])
     columns = ["predicted_model", "predicted_self", "is_correct", "status"]
     both = (pd.DataFrame(answers, columns=columns, dtype=object) for answers in (before, after))
     return tuple(answers.take(at).set_axis(frame.index) for answers in both)

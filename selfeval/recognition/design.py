@@ -198,6 +198,12 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
 def _check_question(authors: set[str], tasks: list[str], condition: Condition) -> None:
     """Refuse a question that no task of the design has, or about somebody who wrote nothing."""
     question, about = condition.question, condition.about
+    if condition.is_own:
+        if len(tasks) != 1 or tasks[0] not in TASKS[:2]:
+            raise InputError(f"A `question` of your own is for exact_model or binary_self alone, got {_join(tasks)}.")
+        if tasks == ["exact_model"] and not condition.shows("candidates"):
+            raise InputError("A `question` for exact_model must have {candidates}, the names to choose from.")
+        return
     task = {"authored": "binary_self" if about else "", "better": "pairwise_self"}.get(question, "binary_self")
     if task and tasks != [task]:
         name, value = ("about", about) if about else ("question", question)

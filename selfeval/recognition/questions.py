@@ -6,15 +6,20 @@ pairwise_self   which of these two texts on one prompt did you write?
 lineup          who wrote each of these texts on one prompt?
 """
 
+import hashlib
 import re
 from dataclasses import asdict, dataclass, replace
+from string import Formatter
 
+import yaml
+
+from selfeval.asking.bounds import read_yaml
 from selfeval.asking.request import Request, Response, choice_format, fenced, titled, user
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.models import Model
 from selfeval.recognition.answers import PAIR, PLACES, probabilities, score
 from selfeval.recognition.texts import CONTROLS, build_request, leaks
-from selfeval.records import call_fields, fields_of
+from selfeval.records import call_fields, fields_of, path_to_read
 from selfeval.scoring import parse_likelihood
 
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
@@ -59,6 +64,7 @@ ASKED = {  # task: (how the texts came about, the list's heading, that an author
 BEFORE = "The text in question is the message before this one.\n\n"  # it stands in an assistant's turn of its own
 THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"  # ... or in that of the answer
 ANSWER = "\n\nAnswer:"
+FILLED = ("text", "prompt", "candidates", "name")  # the places of a question of the user's
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote {}."
 
 
@@ -74,12 +80,12 @@ class Condition:
     probability, or `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own) or
     about one other text for each of its own (`balanced`); tell_prevalence: say so. question: who `authored` the text;
     in pairs also which is `better`, in the binary task whether `another` wrote it, so that NO claims it, or whether it
-    is `good`, a preference and no claim. about: the author that the binary question is about, by id, instead of the
-    evaluator; such answers are right or wrong, and claim nothing. control: how the texts are changed before they are
-    shown (`apply_control`), or `paraphrased` by the model `paraphraser`. effort: of thinking, sent where the provider
-    takes it (one of `EFFORTS`); "" is the model's own. provenance: where the text stands: `quoted` in the question, in
-    an `own_turn` of the assistant after the request that the text answers, or as `prefill`, the beginning of the answer
-    itself.
+    is `good`, a preference and no claim; or the words of a question of the user's (`own_question`). about: the author
+    that the binary question is about, by id, instead of the evaluator; such answers are right or wrong, and claim
+    nothing. control: how the texts are changed before they are shown (`apply_control`), or `paraphrased` by the model
+    `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is the model's own.
+    provenance: where the text stands: `quoted` in the question, in an `own_turn` of the assistant after the request
+    that the text answers, or as `prefill`, the beginning of the answer itself.
     """
 
     answer: str = "free"
@@ -99,8 +105,11 @@ class Condition:
     about: str = ""
 
     def __post_init__(self):
+        if self.is_own:
+            self._check_own()
         for name, known in CHOICES.items():
-            check_one_of(name, getattr(self, name), known)
+            if name != "question" or not self.is_own:
+                check_one_of(name, getattr(self, name), known)
         for name in ("told", "hints", "show_prompt", "tell_prevalence"):
             check_flag(name, getattr(self, name))
         check_at_least("temperature", self.temperature, 0)
@@ -111,6 +120,71 @@ class Condition:
             raise InputError(f"`paraphraser` {rule}; got {self.paraphraser!r} with {self.control!r}.")
         if self.provenance == "prefill" and self.answer != "free":
             raise InputError("An answer that `provenance` = 'prefill' begins is no JSON; use `answer` = 'free'.")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether `question` is the words of a question of the user's: no packaged one has a blank or a place."""
+        return isinstance(self.question, str) and re.search(r"[\s{}]", self.question) is not None
+
+    def shows(self, place: str) -> bool:
+        """Tell whether a question of the user's has a place such as `candidates`."""
+        return self.is_own and place in _places(self.question)
+
+    def _check_own(self) -> None:
+        """Refuse a question of the user's without the text, with an unknown place, or beside other words."""
+        places = _places(self.question)
+        unknown = [place for place in places if place not in FILLED]
+        known = ", ".join(f"{{{place}}}" for place in FILLED)
+        if unknown:
+            raise InputError(f"`question` has the place {{{unknown[0]}}}, but the places are {known}.")
+        if places.count("text") != 1 or "{text}" not in map(str.strip, self.question.splitlines()):
+            rule = "must have {text} once, on a line of its own, where the text is shown"
+            raise InputError(f"`question` {rule}; got {self.question!r:.80}.")
+        for name in ("hints", "tell_prevalence", "provenance", "about"):
+            if getattr(self, name) != getattr(Condition, name):
+                raise InputError(f"A `question` of your own is the whole message; leave out `{name}`.")
+        if self.labels == "anonymous" or self.score == "stated":
+            rule = "takes neither `labels` = 'anonymous' nor `score` = 'stated'"
+            raise InputError(f"A `question` of your own {rule}; use other values.")
+
+    def as_recorded(self) -> dict:
+        """Return the fields for a record; a question of the user's by the start of its hash, and what it shows."""
+        fields = asdict(self)
+        if self.is_own:
+            fields["question"] = "own-" + hashlib.sha256(self.question.encode()).hexdigest()[:8]
+            fields["told"] = self.shows("name")
+            fields["show_prompt"] = self.shows("prompt")
+            fields["hints"] = self.shows("candidates")
+        return fields
+
+
+def _places(question: str) -> list[str]:
+    """Return the names between braces, in their order; raise `InputError` where the braces are not in pairs."""
+    try:
+        parts = [part for part in Formatter().parse(question) if part[1] is not None]
+    except ValueError as error:
+        raise InputError(f"`question` cannot be read ({error}); write {{{{ and }}}} for braces.") from error
+    return [place + form + (conversion or "") for _, place, form, conversion in parts]
+
+
+def own_question(question: str) -> str:
+    """Return the words of a question: those in a YAML or text file that it names, or the question itself.
+
+    A YAML file holds them as `question`. A packaged question ("authored") is returned as it is.
+    """
+    if not isinstance(question, str) or not re.fullmatch(r"[^\n{}]+\.(ya?ml|txt)", question):
+        return question
+    file = path_to_read(question)
+    try:
+        words = file.read_text(encoding="utf-8")
+        if file.suffix != ".txt":
+            words = read_yaml(words)["question"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise InputError(f"The `question` file {question} must hold a text under `question` ({why}).") from error
+    if not isinstance(words, str) or not re.search(r"[\s{}]", words):
+        raise InputError(f"The `question` file {question} must hold words with {{text}}, got {words!r:.80}.")
+    return words
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +228,13 @@ class Question:
 
     @property
     def _lists(self) -> bool:
-        hinted = self.condition.hints or self.introduced
+        hinted = self.condition.hints or self.introduced or self.condition.shows("candidates")
         return self.task in ("exact_model", "lineup") or bool(self.task == "binary_self" and hinted)
 
     def messages(self) -> list[dict]:
         """Return the question in words; what many questions share stands first, so that servers can reuse it."""
+        if self.condition.is_own:
+            return self._own_messages()
         condition, task, labels = self.condition, self.task, list(self.candidates.values())
         written, heading, sure, asked = ASKED[task]
         texts, several = [text["text"] for text in self.texts], task in TASKS[2:]
@@ -190,6 +266,18 @@ class Question:
         question = "".join([*parts, asked.format(n=len(texts)), ending])
         return user(question) if condition.provenance == "quoted" else self._placed(question)
 
+    def _own_messages(self) -> list[dict]:
+        """Return a question of the user's with its places filled."""
+        [text] = self.texts
+        name = self.candidates.get(self.evaluator.id, self.evaluator.display)
+        filled = {
+            "text": fenced(text["text"]).rstrip("\n"),
+            "prompt": text["prompt"],
+            "candidates": "\n".join(f"- {label}" for label in self.candidates.values()),
+            "name": self.evaluator.id if self.condition.labels == "ids" else name,
+        }
+        return user(self.condition.question.format(**filled).strip())
+
     def _placed(self, question: str) -> list[dict]:
         """Return the question about a text that stands in the assistant's own turn, or begins its answer."""
         [request], text = build_request(self.texts[0]), self.texts[0]["text"]
@@ -211,7 +299,7 @@ class Question:
         return [self._record(self.texts[place - 1], response, call, place, self.texts[2 - place])]
 
     def _record(self, text: dict, response: Response, call: dict, place: int | None, other: dict | None = None) -> dict:
-        condition = asdict(self.condition)
+        condition = self.condition.as_recorded()
         for name in ("effort", "provenance", "about"):  # as in files from before there were these fields
             if condition[name] == getattr(Condition, name):
                 del condition[name]

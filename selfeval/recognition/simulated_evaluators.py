@@ -48,8 +48,11 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
         mine = _claims(model, rates, texts[0], draw, 0.5, "" if own else _author_called(wrote[1], introduced))
         answer = "YES" if mine == (wrote[1] != questions.ANOTHER) else "NO"
     else:
-        after = question[max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP)) :]
+        heading = max(question.rfind(questions.CANDIDATES), question.rfind(questions.LINEUP))
+        after = question[max(heading, 0) :]  # a question of the user's has no heading
         listed = {label: _author_called(label, introduced) for label in questions.CANDIDATE_LINE.findall(after)}
+        if heading < 0 and ("YES" in question or not listed):
+            return "YES" if _claims(model, rates, texts[0], draw, 0.5) else "NO"
         names = [_name(model, rates, text, draw, listed) for text in texts]
         mine = listed.get(names[0]) == model.id
         lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]

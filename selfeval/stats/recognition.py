@@ -25,7 +25,7 @@ first, and rows of judges that wrote neither text are never pooled with those of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -40,8 +40,11 @@ from selfeval.stats.pairs import neutral_measures, pair_measures
 from selfeval.stats.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
 from selfeval.stats.tallies import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
 
-ANSWERED_FIRST = frozenset("overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split())
+ANSWERED_FIRST = frozenset(
+    "author_accuracy overall_accuracy accuracy always_no_accuracy balanced_accuracy f1 position_bias".split()
+)
 FEW_TESTED = 20  # prompts below which Holm's adjustment over several evaluators holds less than it says
+ON_REQUEST = ("precision", "author_accuracy")  # no row of committed tables
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
 
 
@@ -52,6 +55,7 @@ def recognition_table(
     level: float = 0.95,
     seed: int = 0,
     families: Mapping[str, str] | None = None,
+    more: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Compute all statistics of recognition with intervals and tests, one row per statistic and method.
 
@@ -66,6 +70,8 @@ def recognition_table(
     are tested as `own_minus_neutral` is. families: {model: family}, for `family_discrimination` in naming tasks; it has
     rows where the authors are of two families or more, for evaluators whose family has two authors or more (with one,
     it would be discrimination again). An author that is not in it is a family of its own.
+    more: of `ON_REQUEST`, precision (of the claims, the share about own texts) and author_accuracy (per evaluator and
+    author), not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of `stats.engine`; of advantage
     and discrimination `percentile` and `bca` over prompts follow (`seed`; not per author).
@@ -97,7 +103,9 @@ def recognition_table(
     answer).
     """
     how = Settings(n_resamples, level, seed)
-    table = pd.concat([_of_tally(tally, how, families or {}) for tally in tallies(predictions)], ignore_index=True)
+    table = pd.concat(
+        [_of_tally(tally, how, families or {}, more) for tally in tallies(predictions)], ignore_index=True
+    )
     return _few_answers(table)
 
 
@@ -110,13 +118,15 @@ def _few_answers(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(note=table["note"].where(~few, (table["note"] + "; few_answers").str.removeprefix("; ")))
 
 
-def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str]) -> pd.DataFrame:
+def _of_tally(tally: Tally, how: Settings, families: Mapping[str, str], more: Sequence[str]) -> pd.DataFrame:
     """Return the table of one task and condition: by evaluator, author and statistic, the policy to read first."""
     policies = [*(("answered", "all") if tally.task == PAIRWISE else ("all", "answered"))]
     policies = policies if (tally.answer < 0).any() else ["all"]
     measures = []
     for policy in policies:
         of_policy = measures_of(tally, policy) + family_measures(tally, policy, families)
+        if tally.task != PAIRWISE:
+            of_policy += [m for m in requested_measures(tally, policy) if m.statistic in more]
         measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
     how = Settings(how.n_resamples, how.level, how.seed, "text" if tally.note else "prompt")
     about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
@@ -300,6 +310,28 @@ def family_measures(tally: Tally, policy: str, families: Mapping[str, str]) -> l
     notes = [(where[at], note) for where, note in j.notes]
     labels = {"evaluator": tally.evaluators[at]}
     return [Measure("family_discrimination", j.of.pick((at,)), labels, test=INVERTED, notes=notes)] * bool(at.any())
+
+
+def requested_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return precision, and the accuracy of each evaluator on the texts of each author."""
+    tally = tally.kept(tally.heard[tally.evaluator])
+    cells = Cells(tally.count(None if policy == "all" else tally.answer >= 0), tally.own)
+    if tally.task == BINARY:
+        is_claim = tally.answer == 1
+        claim = tally.count(is_claim)
+        right = np.where(cells.is_own, claim, cells.n - claim)
+    else:
+        is_claim = (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
+        claim = tally.count(is_claim)
+        right = tally.count(tally.answer == tally.author)
+    own_claims = (claim * cells.is_own).sum(2)
+    by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    notes = [(~cells.wrote, "wrote_nothing"), (~tally.heard, "no_answer")]
+    precision = Rate.of(own_claims, claim.sum(2))
+    return [
+        Measure("precision", precision.pick((cells.e,), cells.wrote), {"evaluator": tally.evaluators}, notes=notes),
+        Measure("author_accuracy", Rate.of(right, cells.n), by_author),
+    ]
 
 
 def false_rate(tally: Tally, cells: Cells, hit, named, inside) -> Rate:
