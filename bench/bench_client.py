@@ -18,9 +18,9 @@ WAYS = {"100 ms, 64 in flight": (1_000, 0.1, 64), "20 ms, 128 in flight": (5_000
 
 def requests(calls: int) -> list:
     """Return the questions: a text of 60 words each."""
-    from selfeval.asking.request import Request
-    from selfeval.models import get
-    from selfeval.recognition.questions import Condition, Question
+    from selfeval.providers.models import get
+    from selfeval.providers.request import Request
+    from selfeval.recognition.prompts import Condition, Question
 
     model = get("openai:bench")
     texts = ({"text": f"Text number {i}. " * 20} for i in range(calls))
@@ -46,8 +46,8 @@ async def bare(url: str, calls: int, flying: int) -> None:
 
 async def ours(url: str, calls: int, flying: int) -> None:
     """Make the calls by `chat_all`, with a fresh store."""
-    from selfeval.asking.client import Client
-    from selfeval.asking.store import Store
+    from selfeval.providers.client import Client
+    from selfeval.providers.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
         async with Client(flying, Store(Path(folder) / "store.sqlite")) as client:

@@ -19,17 +19,18 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     from simulate_coverage import share
 
     from selfeval import stats
-    from selfeval.asking.client import Client
-    from selfeval.models import models
-    from selfeval.recognition import design, questions
+    from selfeval.providers.client import Client
+    from selfeval.providers.models import models
+    from selfeval.recognition import prompts as recognition_prompts
+    from selfeval.recognition import run as recognition_run
     from selfeval.recognition.texts import generate_texts
-    from selfeval.records import write_csv
+    from selfeval.records.tables import write_csv
 
     simulated = (model for model in models().values() if model.provider.name == "sim")
     fleet = [model for model in simulated if "role" not in (model.simulation or {})]
     asked = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
     truth = {}
-    for task in questions.TASKS[:2]:
+    for task in recognition_prompts.TASKS[:2]:
         for model in fleet:
             hit, false_claim = planted_rates.recognition(model, len(fleet) if task == "exact_model" else None)
             values = {"self_accuracy": hit, "false_claim_rate": false_claim, "discrimination": hit - false_claim}
@@ -38,8 +39,10 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
             texts, _ = await generate_texts(asking, fleet, asked, words=20, seed=seed)
-            how = {"tasks": questions.TASKS[:2], "seed": seed}
-            answers = await design.collect_predictions(asking, fleet, texts, questions.Condition(), **how)
+            how = {"tasks": recognition_prompts.TASKS[:2], "seed": seed}
+            answers = await recognition_run.collect_predictions(
+                asking, fleet, texts, recognition_prompts.Condition(), **how
+            )
         return pd.DataFrame([record for records in answers.values() for record in records])
 
     covered, always = [], []
@@ -76,7 +79,7 @@ def coverage(tables: int = 2_000, n_resamples: int = 2_000, seed: int = 0) -> di
     import pandas as pd
     import simulate_coverage as simulate
 
-    from selfeval.records import write_csv
+    from selfeval.records.tables import write_csv
 
     started = time.perf_counter()
 
@@ -106,7 +109,7 @@ def blind(tables: int = 2_000, seed: int = 0) -> dict:
     """Ask what evaluators get that do not see who wrote a text: `data/validation/blind.csv`, about fifteen minutes."""
     import simulate_blind
 
-    from selfeval.records import write_csv
+    from selfeval.records.tables import write_csv
 
     found = simulate_blind.simulate(tables, seed)
     write_csv(VALIDATION / "blind.csv", found.round(6))

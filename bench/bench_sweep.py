@@ -13,9 +13,9 @@ from served import served
 
 RUNS, WORKERS = 16, 2
 ASKING, CALLS, LATENCY = 6, 500, 0.1  # runs of one notebook, calls of each, seconds that a reply takes
-ASK = f"""from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get
+ASK = f"""from selfeval.providers.client import Client
+from selfeval.providers.request import Request
+from selfeval.providers.models import get
 
 async with Client(64) as client:
     text = "word " * 100

@@ -1,6 +1,6 @@
 """What simulated models do in truth, by the rates that the registry plants in them."""
 
-from selfeval.models import Model
+from selfeval.providers.models import Model
 
 
 def recognition(model: Model, n_candidates: int | None = None) -> tuple[float, float]:

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from selfeval.stats.engine import Difference, Rate, check_level
-from selfeval.stats.recognition import measures_of
-from selfeval.stats.tallies import tallies
+from selfeval.recognition.counts import tallies
+from selfeval.recognition.measures import measures_of
+from selfeval.statistics.intervals import Difference, Rate, check_level
 
 ALPHA = 0.05
 AUTHORS = 4

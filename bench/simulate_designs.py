@@ -20,7 +20,7 @@ import pandas as pd
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.stats.engine import Area, Rate, Statistic, check_level  # noqa: E402
+from selfeval.statistics.intervals import Area, Rate, Statistic, check_level  # noqa: E402
 
 LEVEL, ALPHA, TOGETHER = 0.95, 0.05, 0.1
 MORE, TOO_OFTEN = (

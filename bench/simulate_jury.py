@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from selfeval.stats.engine import inverted_p
-from selfeval.stats.jury import conformity, differences
-from selfeval.stats.votes import read_votes
+from selfeval.roleplay.measures import conformity, differences
+from selfeval.roleplay.votes import read_votes
+from selfeval.statistics.intervals import inverted_p
 
 Z = stats.norm.ppf(0.975)
 ARMS = ("independent", "personas", "reask", "sham", "debate")

@@ -11,9 +11,9 @@ import pandas as pd
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
+from selfeval.recognition.contrasts import reading_gaps  # noqa: E402
 from selfeval.recognition.texts import implicit_predictions  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
-from selfeval.stats.contrasts import reading_gaps  # noqa: E402
 
 PROMPTS, AUTHORS = 40, ("a", "b", "c")
 KNOWS = {"a": 2.0, "b": 0.7, "c": 0.0}  # how much likelier a text is under its author's weights, in sds of the noise

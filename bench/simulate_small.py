@@ -21,8 +21,7 @@ from scipy.special import ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.stats import recognition_table  # noqa: E402
-from selfeval.stats.engine import (  # noqa: E402
+from selfeval.statistics.intervals import (  # noqa: E402
     Area,
     Difference,
     Rate,
@@ -33,6 +32,7 @@ from selfeval.stats.engine import (  # noqa: E402
     permutation_p,
     wild_cluster_p,
 )
+from selfeval.stats import recognition_table  # noqa: E402
 
 Z, ALPHA = check_level(0.95), 0.05
 PROMPTS, AUTHORS, ROWS = (6, 8, 12, 20, 40), (2, 3, 6), (1, 3)

@@ -14,10 +14,10 @@ import simulate_readings
 import words_and_weights
 
 from selfeval import DATA
+from selfeval.roleplay.measures import conformity
+from selfeval.roleplay.votes import read_votes
+from selfeval.statistics.intervals import check_level, inverted_p
 from selfeval.stats import jury_table, recognition_table
-from selfeval.stats.engine import check_level, inverted_p
-from selfeval.stats.jury import conformity
-from selfeval.stats.votes import read_votes
 
 KEY = ["statistic", "evaluator"]
 

@@ -75,8 +75,8 @@ def time_statistics(models: int, prompts: int, n_resamples: int = 10_000) -> dic
     """
     import numpy as np
 
+    from selfeval.statistics.intervals import Settings
     from selfeval.stats import recognition_table
-    from selfeval.stats.engine import Settings
 
     frame, times = crossed(models, prompts), 1 if models > 10 else 5
     recognition_table(frame[frame["prompt_id"] < 3], n_resamples=10)
@@ -105,8 +105,8 @@ def crossed(models: int, prompts: int):
 
 def time_million(file: str) -> dict:
     """Read and analyse a prediction file; return seconds, those of the processor per step, and the peak memory."""
-    from selfeval.predictions import read_predictions
-    from selfeval.recognition.answers import rescore
+    from selfeval.recognition.scoring import rescore
+    from selfeval.records.foreign import read_predictions
     from selfeval.stats import recognition_table
 
     started, marks = time.perf_counter(), [time.process_time()]

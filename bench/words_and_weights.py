@@ -18,7 +18,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from selfeval.stats import contrasts  # noqa: E402
+from selfeval.recognition import contrasts  # noqa: E402
 
 NOTEBOOK = ROOT / "notebooks" / "12_words_and_weights.ipynb"
 FOLDER = ROOT / "data" / "validation"

@@ -34,17 +34,17 @@ from selfeval.paths import DATA, ROOT  # noqa: F401
 ASKING = (
     "generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence", "likelihoods",
 )  # fmt: skip
-_FACE = (
+_VERBS = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
     "measure_log", "controls", "plot", "table", "compare", "save", "read_results", "runs",
 )  # fmt: skip
 _SCRIPTS = ("Provider", "MockProvider", "AdversarialMockProvider", "Message", "ModelResponse", "ProviderError")
-_HOME = dict.fromkeys(_FACE, "face") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
-_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.cast"}
-_HOME |= {"list_models": "asking.local", "show": "figures.tables", "visible": "keys"}
-_HOME |= {"output_folder": "paths", "extract": "identity.claims"}
-_HOME |= {"Client": "asking.client", "Request": "asking.request"}
-_MODULES = ("figures", "models", "stats")
+_HOME = dict.fromkeys(_VERBS, "api") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
+_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.roles"}
+_HOME |= {"list_models": "providers.embedded", "show": "results", "visible": "secrets"}
+_HOME |= {"output_folder": "paths", "extract": "identity.scoring"}
+_HOME |= {"Client": "providers.client", "Request": "providers.request"}
+_MODULES = {"figures": "figures", "models": "providers.models", "stats": "stats"}
 MEANT = {  # part of a word that people try: the verb
     "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",
     "write": "generate_texts", "load": "read_results", "draw": "plot", "export": "save",
@@ -53,14 +53,14 @@ __all__ = ["DATA", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str):
-    """Import what the package's face names when it is first used, so that `import selfeval` takes no time."""
+    """Import what the package offers when it is first used, so that `import selfeval` takes no time."""
     if name in _MODULES:
-        return import_module(f"selfeval.{name}")
+        return import_module(f"selfeval.{_MODULES[name]}")
     if name == "__version__":
         return import_module("importlib.metadata").version("selfeval")
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}{_meant(name)}")
-    import_module("selfeval.face")  # with all evaluations, so that simulated models play in each
+    import_module("selfeval.api")  # with all evaluations, so that simulated models play in each
     value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
     return value
 
@@ -80,7 +80,7 @@ def __dir__() -> list[str]:
 
 
 if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
-    import_module("selfeval.keys").guard_kernel(_shell)  # keeps keys out of what it sends
+    import_module("selfeval.secrets").guard_kernel(_shell)  # keeps keys out of what it sends
     import_module("selfeval.errors").check_injected(_shell.user_ns.get("In", ()))
 else:
     sys.excepthook = import_module("selfeval.errors").say  # a sentence instead of forty lines

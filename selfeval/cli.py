@@ -17,12 +17,12 @@ from pathlib import Path
 import click
 import yaml
 
-from selfeval.asking.bounds import read_yaml
+from selfeval.bounds import read_yaml
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
-from selfeval.keys import visible
-from selfeval.models import GGUF, Model, Provider, check_part, get, get_all, providers
-from selfeval.models import models as registered
 from selfeval.paths import DATA, HOME, INSTALLED, ROOT, check_begins, check_writable, is_open_to_others, shipped
+from selfeval.providers.models import GGUF, Model, Provider, check_part, get, get_all, providers
+from selfeval.providers.models import models as registered
+from selfeval.secrets import visible
 
 LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 
@@ -202,10 +202,10 @@ def recognise(
     --question: one with {candidates} is answered with a name, another one with YES or NO.
     """
     from selfeval.identity.scorers import as_scorer
-    from selfeval.predictions import NO_ANSWER
-    from selfeval.recognition.design import match_authors
-    from selfeval.recognition.questions import Condition, own_question
-    from selfeval.records import corpus_to_read, path_to_read, read_prompts, read_texts
+    from selfeval.recognition.prompts import Condition, own_question
+    from selfeval.recognition.run import match_authors
+    from selfeval.records.foreign import NO_ANSWER
+    from selfeval.records.tables import corpus_to_read, path_to_read, read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
     title, out = _named("recognise", file, models, how.pop("out"), [part for part in (question, read) if part])
@@ -277,8 +277,8 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
-    from selfeval import face
-    from selfeval.asking.local import require
+    from selfeval import api
+    from selfeval.providers.embedded import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
@@ -292,15 +292,15 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
     if status in (0, 3):
         runs = load(file, out, variables).runs
         analysis = runs[-1].folder
-        [result] = face.read_results(analysis)
-        shown = face.main_table(result).to_string(index=False, float_format="{:.2f}".format)
+        [result] = api.read_results(analysis)
+        shown = api.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
-        if sentence := face.answer(result):
+        if sentence := api.answer(result):
             click.echo(f"{visible(sentence)}\n")
-        if why := face.why_without_value(result):
+        if why := api.why_without_value(result):
             kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
-        for sentence in face.silence(result):
+        for sentence in api.silence(result):
             click.echo(visible(sentence))
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")
@@ -315,7 +315,7 @@ def _confirm(calls: int) -> None:
 @main.command()
 def models() -> None:
     """List the registry, models that can be asked now first."""
-    from selfeval.asking.local import list_models
+    from selfeval.providers.embedded import list_models
 
     _print_table(list_models())
 
@@ -334,14 +334,14 @@ def measure(logs: tuple[Path, ...], out: Path | None) -> None:
 
     Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
     """
-    from selfeval import face
+    from selfeval import api
     from selfeval.sweep.execute import named
 
-    result = face.measure_log(logs)
-    for shown in (result, face.compare(result)):
+    result = api.measure_log(logs)
+    for shown in (result, api.compare(result)):
         click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
     _, place = _named("measure", logs[0].name, [*map(str, logs)], out)
-    folder = face.save(result, place)
+    folder = api.save(result, place)
     for figure in sorted(folder.glob("*.png")):
         click.echo(f"figure: {figure}")
     click.echo(f"outputs: {named(folder)}")
@@ -356,7 +356,7 @@ def store() -> None:
 
 
 def _opened():
-    from selfeval.asking.store import Store
+    from selfeval.providers.store import Store
 
     return contextlib.closing(Store())
 
@@ -457,9 +457,9 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
 
 def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, dry_run, max_cost, **options):
     """Run a configuration of the published form on models after a question, and write their results."""
-    from selfeval.asking import dryrun
-    from selfeval.asking.local import require
     from selfeval.identity.published import EvalRunner, save_results
+    from selfeval.providers import dry_runs
+    from selfeval.providers.embedded import require
 
     runner = EvalRunner(config)
     runner.config["test_cases"] = runner.config["test_cases"][: limit or None]
@@ -473,9 +473,9 @@ def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, y
         require(model)
     check_writable(out)
     check_begins(out, b'{ "model_id": ""')
-    with dryrun.counting() as counts:
+    with dry_runs.counting() as counts:
         runner.run_all(asked, **options)
-        to_buy = dryrun.print_calls(dryrun.prices(counts))
+        to_buy = dry_runs.print_calls(dry_runs.prices(counts))
     if dry_run:
         return
     if to_buy and not yes:
@@ -523,7 +523,7 @@ PINNED = ROOT / "requirements.txt"  # of a clone
 
 def _open_to_others() -> list[str]:
     """Return the files of keys, replies, runs and reports that other users of this host can read."""
-    from selfeval.asking.store import place
+    from selfeval.providers.store import place
 
     kept = [HOME / ".env", place(), DATA / "report", *sorted((DATA / "runs").glob("*"))]
     return [shlex.quote(str(path)) for path in kept if is_open_to_others(path)]
@@ -540,13 +540,13 @@ def _own_file(model: Model) -> str:
 
 def _embedded(provider: Provider) -> str:
     """Return a line about an embedded model; the first is served, and must be there in a clone."""
-    from selfeval.asking import local
+    from selfeval.providers import embedded
 
     name = next((model.id for model in registered().values() if model.provider.name == provider.name), provider.name)
     try:
         if provider.name == "local":
-            return f"ok       {name}, served at {local.url(provider)}"
-        return f"ok       {name}, weights {local.model_file(provider)}"
+            return f"ok       {name}, served at {embedded.url(provider)}"
+        return f"ok       {name}, weights {embedded.model_file(provider)}"
     except SelfevalError as error:
         if provider.name == "local" and not INSTALLED:
             return f"MISSING  {name}: {error}"
@@ -610,22 +610,22 @@ main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, h
 
 
 def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **options) -> None:
-    from selfeval.asking import dryrun
-    from selfeval.asking.client import ask
-    from selfeval.roleplay import hearing
+    from selfeval.providers import dry_runs
+    from selfeval.providers.client import ask
+    from selfeval.roleplay import run as jury_run
     from selfeval.roleplay.transcripts import render
 
     asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
     config = dict(options)  # the ids of both sides are set in it
     if dry_run or not yes:
-        with dryrun.counting() as counts:
-            ask(lambda client: hearing.play(client, out, arms, dict(options)), asking)
-            calls = dryrun.print_calls(dryrun.prices(counts))
+        with dry_runs.counting() as counts:
+            ask(lambda client: jury_run.play(client, out, arms, dict(options)), asking)
+            calls = dry_runs.print_calls(dry_runs.prices(counts))
         if dry_run:
             return
         if calls:
             _confirm(calls)
-    held, said = ask(lambda client: hearing.play(client, out, arms, config), asking)
+    held, said = ask(lambda client: jury_run.play(client, out, arms, config), asking)
     click.echo(visible(str(render(held, said))))
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from selfeval.keys import visible
+from selfeval.secrets import visible
 
 PACKAGE = Path(__file__).parent
 

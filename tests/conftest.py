@@ -18,8 +18,9 @@ import pandas as pd
 import pytest
 from fake_server import FakeServer
 
-from selfeval import DATA, models
-from selfeval.asking.store import Store
+from selfeval import DATA
+from selfeval.providers import models
+from selfeval.providers.store import Store
 
 FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
 KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: no file of the repository holds it

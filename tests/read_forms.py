@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 from conftest import labelled
 
-from selfeval.identity.claims import extract
 from selfeval.identity.names import entity
-from selfeval.recognition.answers import parse_place
-from selfeval.roleplay import verdicts
-from selfeval.scoring import parse_choice, parse_yes_no
+from selfeval.identity.scoring import extract
+from selfeval.reading.parsing import parse_choice, parse_yes_no
+from selfeval.recognition.scoring import parse_place
+from selfeval.roleplay import scoring as verdicts
 
 CANDIDATES = json.loads((Path(__file__).parent / "labelled" / "candidates.json").read_text(encoding="utf-8"))
 WORDS = {True: "YES", False: "NO", None: ""}

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from selfeval.models import Model
-from selfeval.records import text_fields
+from selfeval.providers.models import Model
+from selfeval.records.tables import text_fields
 
 FAST = {"n_resamples": 50}
 

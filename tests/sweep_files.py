@@ -21,9 +21,9 @@ REPORT = """import json, os, pathlib
 pathlib.Path(os.environ["SELFEVAL_PROGRESS"]).write_text(json.dumps(
     dict(label="a", done=4, total=4, calls=3, stored=1, failed=0, tokens=50, cost=0.5)))"""
 SAVE = 'pathlib.Path(out, "rows.csv").write_text(str(models))'
-CLIENT = """from selfeval.asking.client import Client
-from selfeval.asking.request import Request
-from selfeval.models import get"""
+CLIENT = """from selfeval.providers.client import Client
+from selfeval.providers.request import Request
+from selfeval.providers.models import get"""
 READ = 'import pathlib\nassert all(pathlib.Path(t, "rows.csv").exists() for t in tables)'
 
 

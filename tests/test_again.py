@@ -6,14 +6,14 @@ import fake_server
 import pytest
 from test_client import ask, within
 
-from selfeval import models
-from selfeval.asking.client import Client
-from selfeval.asking.dryrun import prices
-from selfeval.asking.request import Request, choice_format, user
-from selfeval.asking.store import Store
 from selfeval.errors import InputError, ReplayMiss
+from selfeval.providers import models
+from selfeval.providers.client import Client
+from selfeval.providers.dry_runs import prices
+from selfeval.providers.request import Request, choice_format, user
+from selfeval.providers.store import Store
 from selfeval.recognition.texts import generate_texts
-from selfeval.records import data_path, read_prompts
+from selfeval.records.tables import data_path, read_prompts
 
 ALL = "empty,filtered,length"
 

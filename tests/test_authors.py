@@ -6,9 +6,9 @@ from recognition_records import texts_of
 
 import selfeval as se
 from selfeval.errors import InputError
-from selfeval.models import from_callable, get, get_all
-from selfeval.recognition.design import design, match_authors
-from selfeval.recognition.questions import Condition
+from selfeval.providers.models import from_callable, get, get_all
+from selfeval.recognition.prompts import Condition
+from selfeval.recognition.run import design, match_authors
 
 
 def matched(names, evaluators, **said):

@@ -15,18 +15,18 @@ from fake_server import error
 from test_client import ask, process, questions, said, within
 from test_store import count, query
 
-from selfeval.asking import batches, client
-from selfeval.asking.request import Request, user
-from selfeval.asking.store import Store
 from selfeval.cli import main
 from selfeval.errors import BudgetError
-from selfeval.models import get
+from selfeval.providers import batches, client
+from selfeval.providers.models import get
+from selfeval.providers.request import Request, user
+from selfeval.providers.store import Store
 
 MODELS = "providers: {{{0}: {{base_url: '{1}', hosted: true, batch: {0}, answer_tokens: 100}}}}\n" + (
     "models: [{{id: '{0}:m', provider: {0}, model: m, display: M, cache_control: true, "
     "price: {{input: 1, output: 4, cached: {2}}}}}]"
 )
-SMALL = "from selfeval.asking import batches\nbatches.POLL, batches.MOST = 0.02, {{'inline': {0}, 'files': {0}}}\n"
+SMALL = "from selfeval.providers import batches\nbatches.POLL, batches.MOST = 0.02, {{'inline': {0}, 'files': {0}}}\n"
 
 
 @pytest.fixture(params=["inline", "files"])

@@ -8,8 +8,8 @@ import re
 import yaml
 
 from selfeval import DATA, ROOT
-from selfeval.asking.local import model_file
-from selfeval.models import providers
+from selfeval.providers.embedded import model_file
+from selfeval.providers.models import providers
 
 ESTIMATE = re.compile(r"(-?\d?\.\d\d) \[(-?\d?\.\d\d), (-?\d?\.\d\d)\]")  # "0.07 [-0.23, 0.36]", ".07 [-.23, .36]"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]

@@ -7,8 +7,8 @@ from conftest import FULL
 from fake_server import FAULTS, FakeServer
 from written_files import run_notebook
 
-from selfeval import records
 from selfeval.errors import ProviderError
+from selfeval.records import tables as record_files
 
 # Faults that a later request need not meet; the others are answers of the model, or stop it for the run by design.
 PASSING = ["429", "500", "drop", "truncated", "html", "200-error", "choices-empty", "empty"]
@@ -37,7 +37,7 @@ def test_a_server_that_misbehaves_changes_no_result(tmp_path, registry, monkeypa
             struck = [entry["fault"] for entry in server.ledger if entry["fault"]]
         assert (len(struck) > 10) == (rate > 0)
         files = sorted(tmp_path.rglob(f"{name}/**/*.jsonl"))
-        rows = [row for file in files for row in records.read_jsonl(file)]
+        rows = [row for file in files for row in record_files.read_jsonl(file)]
         results[name] = [{k: v for k, v in row.items() if k not in UNEQUAL} for row in rows]
     differing = sum(calm != stormy for calm, stormy in zip(results["calm"], results["stormy"], strict=True))
     assert len(results["calm"]) > 200 and differing == 0

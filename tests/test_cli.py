@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
-from selfeval.asking import local
-from selfeval.asking.request import canonical, key_of
+from selfeval.providers import embedded
+from selfeval.providers.request import canonical, key_of
 
 
 def selfeval(*arguments, typed=None):
@@ -72,7 +72,7 @@ def test_an_option_that_other_programs_have_is_answered_with_ours(arguments, sen
 
 def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "distributions", list)
-    monkeypatch.setattr(local, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
+    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")  # it takes seconds to start
     result = selfeval("doctor")
     assert result.exit_code == 1 and "ok       local/smollm2-135m, served at " in result.output
     assert "MISSING  " in result.output and "pip install -r requirements.txt" in result.output
@@ -81,9 +81,9 @@ def test_doctor_names_what_is_missing_with_its_remedy(monkeypatch):
 @pytest.mark.parametrize("there", [True, False])
 def test_doctor_tells_of_every_embedded_model_and_does_not_miss_those_that_are_opt_in(there, tmp_path, monkeypatch):
     parts = {"first": tmp_path / "part" if there else None}
-    monkeypatch.setattr(local, "_parts", lambda wanted: parts)
-    monkeypatch.setattr(local, "_whole", lambda wanted: tmp_path / "whole.gguf")
-    monkeypatch.setattr(local, "url", lambda provider: "http://127.0.0.1:1/v1")
+    monkeypatch.setattr(embedded, "_parts", lambda wanted: parts)
+    monkeypatch.setattr(embedded, "_whole", lambda wanted: tmp_path / "whole.gguf")
+    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")
     monkeypatch.setattr(cli, "_other_packages", list)
     (tmp_path / "part").touch()
     result = selfeval("doctor")

@@ -17,13 +17,12 @@ from conftest import KEY
 from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
-from selfeval import models
-from selfeval.asking import client, endpoint
-from selfeval.asking.client import Client, gather
-from selfeval.asking.request import Request, Response, user
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.keys import redact
-from selfeval.models import from_callable, get
+from selfeval.providers import client, endpoint, models
+from selfeval.providers.client import Client, gather
+from selfeval.providers.models import from_callable, get
+from selfeval.providers.request import Request, Response, user
+from selfeval.secrets import redact
 
 
 def ask(store, requests, concurrency=16, **options):
@@ -37,10 +36,10 @@ def ask(store, requests, concurrency=16, **options):
 
 ASKING = """if True:
     import asyncio, sys
-    from selfeval.asking.client import Client
-    from selfeval.asking.request import Request, user
+    from selfeval.providers.client import Client
+    from selfeval.providers.request import Request, user
     from selfeval.errors import BudgetError
-    from selfeval.models import get
+    from selfeval.providers.models import get
     async def run():
         async with Client(int(sys.argv[2])) as client:
             asked = [Request(get(sys.argv[1]), user(f"question {i}")) for i in map(int, sys.argv[3:])]

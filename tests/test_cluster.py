@@ -16,8 +16,8 @@ from sweep_files import CLIENT, make_notebook, write
 from test_client import said
 
 from selfeval import sweep
-from selfeval.asking.store import Store
 from selfeval.errors import InputError
+from selfeval.providers.store import Store
 from selfeval.sweep import execute
 
 RUNS, CALLS, IN_FLIGHT = 4, 12, 2

@@ -12,12 +12,12 @@ import pytest
 from written_files import run_kernel
 
 import selfeval
-from selfeval.asking.request import Response
-from selfeval.figures.tables import Records, card
-from selfeval.keys import visible
-from selfeval.models import Provider
-from selfeval.predictions import read_predictions
-from selfeval.records import read_texts
+from selfeval.providers.models import Provider
+from selfeval.providers.request import Response
+from selfeval.records.foreign import read_predictions
+from selfeval.records.tables import read_texts
+from selfeval.results import Records, card
+from selfeval.secrets import visible
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x onerror=alert(2)> $x^2$ \ud800 \x00"
 
@@ -25,7 +25,7 @@ HOSTILE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202egnp.exe <img src=x
 # --- the face of the package ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["selfeval", "selfeval.models", "selfeval.cli"])
+@pytest.mark.parametrize("module", ["selfeval", "selfeval.providers.models", "selfeval.cli"])
 def test_importing_is_light(module):
     heavy = {"pandas", "openai", "pydantic", "matplotlib", "scipy", "IPython"}
     code = f"import sys, {module}; print(*{{m.partition('.')[0] for m in sys.modules}})"

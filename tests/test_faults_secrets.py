@@ -8,8 +8,8 @@ from fake_server import FakeServer
 from test_cli import selfeval
 from test_sweep import make_notebook
 
-from selfeval import models
-from selfeval.keys import redact, values
+from selfeval.providers import models
+from selfeval.secrets import redact, values
 
 SHAPED = {  # by their beginnings; in pieces, so that the repository holds none
     "sk-": "or-v1-" + "0a1b" * 16,
@@ -61,8 +61,8 @@ def test_what_of_the_environment_is_a_key(monkeypatch):
 
 LEAKS = """
 import asyncio, os, subprocess
-from selfeval.asking.client import Client
-from selfeval.models import get
+from selfeval.providers.client import Client
+from selfeval.providers.models import get
 get_ipython().run_line_magic("xmode", "Verbose")
 """
 ASK = """

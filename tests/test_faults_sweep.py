@@ -20,9 +20,9 @@ from fake_server import FakeServer
 from sweep_files import CLIENT, make_notebook, write
 
 from selfeval import ROOT
-from selfeval.asking.store import Store
 from selfeval.cli import main
-from selfeval.records import read_jsonl
+from selfeval.providers.store import Store
+from selfeval.records.tables import read_jsonl
 
 IN_FLIGHT = 4  # calls of one kernel
 PARAMETERS = """model: str = "openai:a"  # whom to ask
@@ -32,7 +32,7 @@ out: str = ""
 """
 ASK = (
     f"{CLIENT}\nfrom pathlib import Path\n"
-    + """from selfeval.records import read_jsonl, write_jsonl
+    + """from selfeval.records.tables import read_jsonl, write_jsonl
 said = [row["text"] for folder in folders for row in read_jsonl(Path(folder) / "replies.jsonl")]
 asked = [Request(get(model), [{"role": "user", "content": f"question {i} {said[i::count]}"}]) for i in range(count)]"""
 )

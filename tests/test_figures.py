@@ -13,7 +13,7 @@ import selfeval as se
 from selfeval import figures
 from selfeval.errors import InputError
 from selfeval.figures import forms, style
-from selfeval.figures.tables import KINDS, Estimates
+from selfeval.results import KINDS, Estimates
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
 NAMES = ["Costs $$ & 100%_a^b", "A display name of sixty characters, which is rather long, yes", "Größe 7B (instruct)"]
@@ -295,7 +295,7 @@ def of_many(kind, size):
 @pytest.mark.parametrize(("kind", "size"), [("recognition", 3), ("recognition", 40), ("identity", 40),
                                             ("existence", 40), ("jury", 3)])  # fmt: skip
 def test_every_label_is_readable(kind, size):
-    from selfeval.figures.drawing import KINDS as kinds
+    from selfeval.figures.plots import KINDS as kinds
 
     result = of_many(kind, size)
     made = {name: each for name in kinds[kind] if (each := se.plot(result, name))}

@@ -9,9 +9,9 @@ from test_likelihood import known
 from written_files import run_notebook
 
 import selfeval as se
-from selfeval import records
 from selfeval.cli import main
 from selfeval.errors import InputError
+from selfeval.records import tables as record_files
 
 MODELS = ["sim/good", "sim/chance"]
 QUICK = {"n_resamples": 10}
@@ -49,8 +49,8 @@ def study(tmp_path_factory):
     texts = se.generate_texts(MODELS, 4, corpus=out["texts"])
     answers = se.collect_predictions(texts, out=out["answers"])
     likelihoods, own = known()  # what servers that give likelihoods would have said
-    records.write_jsonl(folder / "likelihoods" / "likelihoods.jsonl", likelihoods)
-    records.write_jsonl(folder / "own" / "predictions_binary_self.jsonl", own)
+    record_files.write_jsonl(folder / "likelihoods" / "likelihoods.jsonl", likelihoods)
+    record_files.write_jsonl(folder / "own" / "predictions_binary_self.jsonl", own)
     talks = se.converse("sim/talker", "sim/talker", turns=1, people=2, exchanges=1, out=out["talks"])
     se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "independent", out=out["verdicts"])
     se.save(se.measure_identity(se.ask_identity("sim/identity-wavers", limit=2), **QUICK), out["identity"])
@@ -82,12 +82,12 @@ def test_commands_take_folders_too(study, tmp_path):
 
 
 def test_a_folder_without_such_records_is_refused_by_its_name_and_with_what_writes_them(study, tmp_path):
-    assert {*records.HELD_IN} == {*records.WRITERS}
+    assert {*record_files.HELD_IN} == {*record_files.WRITERS}
     (tmp_path / "notes.md").write_text("Nothing to read.")
-    for kind in records.HELD_IN:
+    for kind in record_files.HELD_IN:
         with pytest.raises(InputError) as refused:
-            records.files_of(kind, tmp_path)
-        for part in (str(tmp_path), records.HELD_IN[kind][0], records.WRITERS[kind], "it holds notes.md."):
+            record_files.files_of(kind, tmp_path)
+        for part in (str(tmp_path), record_files.HELD_IN[kind][0], record_files.WRITERS[kind], "it holds notes.md."):
             assert part in str(refused.value)
     for reader in (se.measure_identity, se.measure_existence, se.measure_jury, se.exchanges, se.controls):
         with pytest.raises(InputError, match=str(tmp_path)):
@@ -95,11 +95,11 @@ def test_a_folder_without_such_records_is_refused_by_its_name_and_with_what_writ
 
 
 def test_a_folder_above_several_is_read_whole_aloud_and_of_corpora_one_is_to_be_named(study, tmp_path, capsys):
-    rows = records.read_jsonl(study / "identity" / "identity.jsonl")
+    rows = record_files.read_jsonl(study / "identity" / "identity.jsonl")
     for model in ("first", "second"):
-        records.write_jsonl(tmp_path / model / "identity.jsonl", [row | {"model": model} for row in rows])
-        texts = records.read_jsonl(study / "texts" / "texts.jsonl")
-        records.write_jsonl(tmp_path / model / "texts.jsonl", texts)
+        record_files.write_jsonl(tmp_path / model / "identity.jsonl", [row | {"model": model} for row in rows])
+        texts = record_files.read_jsonl(study / "texts" / "texts.jsonl")
+        record_files.write_jsonl(tmp_path / model / "texts.jsonl", texts)
     assert {*se.measure_identity(tmp_path, **QUICK)["evaluator"]} == {"first", "second"}
     assert "Read together: " in capsys.readouterr().out
     with pytest.raises(InputError, match=r"holds 2 corpora \(first, second\); name one of these folders"):
@@ -122,5 +122,5 @@ def test_notebook_06_takes_the_folder_that_05_wrote_and_its_own(tmp_path):
     run_notebook("06_jury", until=cell, **jury, conversations=[talks], out=judged)
     run_notebook("06_jury", until=cell, **jury, verdicts=judged, out=str(tmp_path / "again"))
     for name in ("conversations.jsonl", "verdicts.jsonl"):
-        first, again = (records.read_jsonl(tmp_path / folder / name) for folder in ("judged", "again"))
+        first, again = (record_files.read_jsonl(tmp_path / folder / name) for folder in ("judged", "again"))
         assert len(first) >= 2 and first == again

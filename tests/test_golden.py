@@ -20,10 +20,10 @@ sys.path.insert(0, str(GOLDEN))
 import make  # noqa: E402
 from written_files import run_command, run_notebook  # noqa: E402
 
-from selfeval.asking.store import KEY, canonical, key_of, read_lines  # noqa: E402
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.replies import rescore  # noqa: E402
-from selfeval.records import read_jsonl  # noqa: E402
+from selfeval.providers.store import KEY, canonical, key_of, read_lines  # noqa: E402
+from selfeval.records.tables import read_jsonl  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 
 PARAMETERS = GOLDEN / "parameters.json"  # of the notebooks, when the keys were frozen

@@ -14,11 +14,12 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from test_cli import selfeval
 
 import selfeval as se
-from selfeval import ROOT, keys, records
-from selfeval.asking.request import blocks, fenced
-from selfeval.asking.store import Store
+from selfeval import ROOT, secrets
 from selfeval.errors import SelfevalError
 from selfeval.paths import in_utf8
+from selfeval.providers.request import blocks, fenced
+from selfeval.providers.store import Store
+from selfeval.records import tables as record_files
 from selfeval.sweep import load
 
 # what others wrote ----------------------------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ def test_what_this_tool_wrote_is_replaced(result, tmp_path):
         se.generate_texts(authors, 1, corpus=str(tmp_path))
         se.collect_predictions(tmp_path, authors, tasks="binary_self", out=str(tmp_path))
         se.save(result, tmp_path)
-    assert [text["text"] for text in records.read_texts(tmp_path)] == ["second of ann", "second of bob"]
+    assert [text["text"] for text in record_files.read_texts(tmp_path)] == ["second of ann", "second of bob"]
     for models in ("sim/identity-wavers", "sim/identity-wavers,sim/identity-correct", "sim/identity-correct"):
         how = ("--models", models, "--yes", "--out", tmp_path / "found.json")
         assert selfeval("identity", ROOT / "data" / "identity" / "published.json", *how).exit_code == 0
@@ -195,11 +196,11 @@ def with_line_breaks(text):
 def test_any_text_in_any_column_of_a_csv_is_read_back(tmp_path):
     texts = strings(2000, seed=1)
     table = pd.DataFrame({"first": texts, "\r=1+1": texts[::-1], "last": texts})
-    records.write_csv(tmp_path / "t.csv", table)
+    record_files.write_csv(tmp_path / "t.csv", table)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
-    by_csv = records.from_spreadsheet(pd.DataFrame(rows, columns=head))
-    by_pandas = records.from_spreadsheet(pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False))
+    by_csv = record_files.from_spreadsheet(pd.DataFrame(rows, columns=head))
+    by_pandas = record_files.from_spreadsheet(pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False))
     wanted = table.map(lambda text: in_utf8(with_line_breaks(text))).set_axis(["first", "\n=1+1", "last"], axis=1)
     pd.testing.assert_frame_equal(by_csv, wanted)
     pd.testing.assert_frame_equal(by_pandas, wanted, check_dtype=False)
@@ -211,7 +212,7 @@ def test_a_name_is_one_cell_and_no_formula_wherever_a_spreadsheet_divides_it(nam
     measured = se.measure_recognition(rows, n_resamples=20)
     counts = se.save(measured, tmp_path) / "counts.csv"
     assert "\r" not in counts.read_bytes().decode()
-    parts = [part for cell in records.DIVIDES.split(counts.read_text("utf-8")) for part in cell.split(",")]
+    parts = [part for cell in record_files.DIVIDES.split(counts.read_text("utf-8")) for part in cell.split(",")]
     assert not [part for part in parts if part.strip('"\u200b\ufeff ')[:1] in tuple("=+@") or "-2" in part[:2]]
     [back] = se.read_results(tmp_path)
     assert len(back.tables["counts"]) == len(measured.tables["counts"])
@@ -261,9 +262,9 @@ ORDINARY = "PWD OLDPWD MONKEY MAX_TOKENS SSH_AUTH_SOCK XDG_SESSION_ID GIT_ASKPAS
 def test_a_secret_is_known_by_the_name_of_its_variable(monkeypatch):
     for name in (*SECRETS, *ORDINARY):
         monkeypatch.setenv(name, f"correct horse {name[::-1]}")
-    known = keys.values()
+    known = secrets.values()
     assert [name for name in SECRETS if name not in known] == [name for name in ORDINARY if name in known] == []
-    assert keys.redact(f"it is correct horse {'DB_PASS'[::-1]}.") == "it is [key]."
+    assert secrets.redact(f"it is correct horse {'DB_PASS'[::-1]}.") == "it is [key]."
 
 
 def test_a_text_that_holds_its_own_mark_is_put_between_others():
@@ -278,8 +279,10 @@ def test_a_text_that_holds_its_own_mark_is_put_between_others():
 
 def usable(texts):
     """Return those that are no blanks and no halves of signs, as files hold names, each spelled once."""
-    whole = [text for text in map(records.stripped, texts) if text and text == text.encode("utf-8", "replace").decode()]
-    return [*{records.spelling_key(text): text for text in whole}.values()]
+    whole = [
+        text for text in map(record_files.stripped, texts) if text and text == text.encode("utf-8", "replace").decode()
+    ]
+    return [*{record_files.spelling_key(text): text for text in whole}.values()]
 
 
 def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
@@ -288,12 +291,15 @@ def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
     authors = dict.fromkeys(names, lambda messages: next(texts))
     written = se.generate_texts(authors, prompts, corpus=str(tmp_path))
     held = ["author", "prompt", "text"]
-    assert pd.DataFrame(records.read_texts(tmp_path))[held].equals(pd.DataFrame(written)[held]) and len(written) > 1000
+    assert (
+        pd.DataFrame(record_files.read_texts(tmp_path))[held].equals(pd.DataFrame(written)[held])
+        and len(written) > 1000
+    )
 
     judges = dict.fromkeys(names[:2], lambda messages: next(replies))
     how = {"tasks": "binary_self", "answer": "free", "score": "none"}
     asked = se.collect_predictions(tmp_path, judges, **how, out=str(tmp_path / "answers"))
-    kept = pd.DataFrame(records.read_jsonl(tmp_path / "answers" / "predictions_binary_self.jsonl"))
+    kept = pd.DataFrame(record_files.read_jsonl(tmp_path / "answers" / "predictions_binary_self.jsonl"))
     assert kept["reply"].tolist() == asked["reply"].tolist() and len(kept) == 2 * len(written)
 
     measured = se.measure_recognition(tmp_path / "answers", n_resamples=20)
@@ -312,7 +318,7 @@ def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
     (tmp_path / "run" / "a.ipynb").write_text(nbformat.writes(notebook), "utf-8", "backslashreplace")
     page = tmp_path / "site" / "pages" / "001.html"
     assert selfeval("report", tmp_path / "run", "--out", tmp_path / "site").exit_code == 0
-    assert "cannot be read" not in page.read_text("utf-8") and not keys._ACTS.search(page.read_text("utf-8"))
+    assert "cannot be read" not in page.read_text("utf-8") and not secrets._ACTS.search(page.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", ["half \ud800", " ann", "e\u0301"])

@@ -14,15 +14,15 @@ from click.testing import CliRunner
 from test_client import within
 
 from selfeval import cli, measure_identity
-from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
-from selfeval.identity.claims import assess
 from selfeval.identity.names import content
 from selfeval.identity.replies import rescore
-from selfeval.identity.suite import run_suite
-from selfeval.models import Model, from_callable, get
-from selfeval.records import data_path
+from selfeval.identity.run import run_suite
+from selfeval.identity.scoring import assess
+from selfeval.providers.models import Model, from_callable, get
+from selfeval.providers.request import Response
+from selfeval.records.tables import data_path
 
 PUBLISHED = "identity/published.json"
 SONNET = "claude-sonnet-4-5-20250929"

@@ -29,9 +29,9 @@ from pathlib import Path
 import pytest
 from conftest import labelled
 
-from selfeval import models
-from selfeval.identity.claims import abstains, assess, extract, read_apart
 from selfeval.identity.names import Entity, compare, entity, entity_of
+from selfeval.identity.scoring import abstains, assess, extract, read_apart
+from selfeval.providers import models
 
 LABELLED = Path(__file__).parents[1] / "data" / "identity" / "labelled"
 GROUPS = {"affirm": "affirm", "adopt": "affirm", "deny": "deny"}

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 import yaml
 
-from selfeval import models
 from selfeval.errors import InputError
 from selfeval.identity.names import compare, entity, entity_of
-from selfeval.identity.suite import contradict, foils, identity, read_foils, read_suite, situations
+from selfeval.identity.run import contradict, foils, identity, read_foils, read_suite, situations
+from selfeval.providers import models
 
 TRUTHS = ["local/smollm2-135m", "claude-sonnet-4-5-20250929", "mock-model-v1"]
 BRANDS = re.compile(

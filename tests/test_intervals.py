@@ -8,10 +8,10 @@ import pytest
 import scipy.stats as sps
 from recognition_records import binary, naming, row, simulated
 
+from selfeval.recognition.counts import tallies
+from selfeval.recognition.measures import measures_of
+from selfeval.statistics.intervals import Area, Function, Rate, Statistic, mover, wilson
 from selfeval.stats import recognition_table
-from selfeval.stats.engine import Area, Function, Rate, Statistic, mover, wilson
-from selfeval.stats.recognition import measures_of
-from selfeval.stats.tallies import tallies
 
 Z = sps.norm.ppf(0.975)
 

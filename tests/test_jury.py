@@ -13,11 +13,12 @@ from test_client import within
 
 import selfeval as se
 from selfeval.errors import InputError
-from selfeval.roleplay import jury_prompts, verdicts
-from selfeval.roleplay.cast import jurors, rubrics, same_family
-from selfeval.roleplay.hearing import Hearing, Jury, hold, judged_turns
+from selfeval.roleplay import prompts as jury_prompts
+from selfeval.roleplay import scoring as verdicts
+from selfeval.roleplay.roles import jurors, rubrics, same_family
+from selfeval.roleplay.run import Hearing, Jury, hold, judged_turns
+from selfeval.roleplay.scoring import decide
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
-from selfeval.roleplay.verdicts import decide
 
 
 def talk(name="one", answers=("Hello, this is Jenny.", "Two weeks, sorry.", "Grey, and my bike is wet."), **more):

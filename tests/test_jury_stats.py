@@ -9,8 +9,8 @@ from simulate_jury import planted_records
 from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
+from selfeval.roleplay.votes import effective_votes, icc, krippendorff_alpha
 from selfeval.stats import jury_table
-from selfeval.stats.votes import effective_votes, icc, krippendorff_alpha
 
 NAN = np.nan
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", part E: four observers, twelve units.

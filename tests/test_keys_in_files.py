@@ -6,8 +6,8 @@ from detect_secrets import SecretsCollection
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.settings import transient_settings
 
-from selfeval.keys import SECRET_VALUE
 from selfeval.paths import ROOT
+from selfeval.secrets import SECRET_VALUE
 
 GUESSES = {  # not by a shape, or, as passwords in addresses, planted by tests
     "Base64HighEntropyString", "BasicAuthDetector", "HexHighEntropyString", "IPPublicDetector", "KeywordDetector",

@@ -9,9 +9,9 @@ from fake_server import FakeServer, chance, pieces
 from test_client import within
 
 import selfeval as se
-from selfeval.asking.store import Store
 from selfeval.errors import InputError
-from selfeval.models import get_all
+from selfeval.providers.models import get_all
+from selfeval.providers.store import Store
 from selfeval.recognition import texts as texts_of
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions
 

@@ -7,11 +7,11 @@ import pytest
 from conftest import wait_for
 from test_client import Clock, Flying, ask, mine, process, questions, within
 
-from selfeval.asking import endpoint
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request, user
 from selfeval.errors import BudgetError, InputError
-from selfeval.models import get
+from selfeval.providers import endpoint
+from selfeval.providers.client import Client
+from selfeval.providers.models import get
+from selfeval.providers.request import Request, user
 
 
 def at_first_call(model, store, fake):

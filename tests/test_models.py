@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from selfeval import models
 from selfeval.errors import InputError
-from selfeval.models import from_callable, get, get_all
+from selfeval.providers import models
+from selfeval.providers.models import from_callable, get, get_all
 
 
 def test_the_projects_registry_has_the_models_of_the_study_and_no_name_twice():

@@ -18,9 +18,9 @@ from fake_server import FakeServer, default_reply, instance
 from matplotlib.figure import Figure
 
 import selfeval as se
-from selfeval.asking.client import Asking
 from selfeval.errors import BudgetError, InputError, SelfevalError
 from selfeval.identity.names import Entity
+from selfeval.providers.client import Asking
 
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, developer: {display}, "

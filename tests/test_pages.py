@@ -17,7 +17,7 @@ from papermill import inspect_notebook
 import selfeval
 from selfeval import DATA, ROOT, sweep
 from selfeval.cli import main
-from selfeval.models import get
+from selfeval.providers.models import get
 
 NOTEBOOKS = {path.stem: path for path in ROOT.glob("notebooks/*.ipynb")}
 PLACES = ("*.md", "docs/*.md", "data/**/*.md", "notebooks/*.md", "notebooks/*.ipynb", "figures/*.md")

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats as sps
 from recognition_records import FAST, row
 
-from selfeval.recognition.answers import rescore
+from selfeval.recognition.scoring import rescore
 from selfeval.stats import condition_contrasts, recognition_table, roc_points
 
 

@@ -4,10 +4,10 @@ import pytest
 from click.testing import CliRunner
 
 import selfeval as se
-from selfeval.asking.request import Response
+from selfeval.api import main_table, verdict
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.face import main_table, verdict
+from selfeval.providers.request import Response
 
 JURORS = "sim/juror-lenient, sim/juror-stern, .* and sim/talker can"
 TEXTS = [

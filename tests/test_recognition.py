@@ -11,14 +11,17 @@ from test_client import within
 
 import selfeval as se
 from selfeval import stats
-from selfeval.asking.request import Response, blocks
 from selfeval.errors import InputError
-from selfeval.models import from_callable, get_all
-from selfeval.recognition import answers, design, questions
+from selfeval.providers.models import from_callable, get_all
+from selfeval.providers.request import Response, blocks
+from selfeval.reading.parsing import parse_yes_no
+from selfeval.recognition import prompts as recognition_prompts
+from selfeval.recognition import run as recognition_run
+from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts as controls
-from selfeval.recognition.questions import Condition, Question
+from selfeval.recognition.contrasts import as_readings
+from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.scoring import parse_yes_no
 
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(12)]
 BOTH = ["exact_model", "binary_self"]
@@ -34,7 +37,9 @@ def written(*names, n_prompts=12):
 
 
 def ask(evaluators, texts, condition=PLAIN, tasks=BOTH, **more):
-    return run(lambda client: design.collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more))
+    return run(
+        lambda client: recognition_run.collect_predictions(client, evaluators, texts, condition, tasks=tasks, **more)
+    )
 
 
 def spied(texts, condition=PLAIN, tasks=BOTH, reply="NO", **more):
@@ -124,7 +129,7 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
     request, text, *rest = [message["content"] for message in seen[0]]
     asks = rest[0] if provenance == "own_turn" else request
     assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
-    assert questions.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    assert recognition_prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
     own = [r for r in ask(get_all("sim/perfect"), texts, condition)["binary_self"] if r["true_model"] == "sim/perfect"]
     assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 
@@ -174,14 +179,14 @@ def test_preferences_and_answers_about_others_are_never_counted_as_claims(capsys
         ask(fleet, texts, Condition(**put), "binary_self")["binary_self"] for put in (*TURNED[1:], {})
     )
     assert {*se.measure_recognition(good, n_resamples=1)["conclusion"]} == {""}
-    implicit = stats.contrasts.as_readings(pd.DataFrame(good))
+    implicit = as_readings(pd.DataFrame(good))
     assert {*implicit["condition"]} == {"reading=yes or no, question=good"}
     with pytest.raises(InputError, match="claim nothing"):
         se.measure_recognition(other)
     both, alone = (se.measure_recognition(rows, n_resamples=1) for rows in (plain + other, plain))
     pd.testing.assert_frame_equal(pd.DataFrame(both), pd.DataFrame(alone))
     assert "48 answers say whether another author wrote a text (`about`)" in capsys.readouterr().out
-    again, changes = answers.rescore(pd.DataFrame(good), "auto")
+    again, changes = recognition_scoring.rescore(pd.DataFrame(good), "auto")
     assert changes["same"].sum() == len(good) and again["is_correct"].isna().all()
 
 
@@ -198,7 +203,7 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
     assert all(row["predicted_model"] == row["candidates"][1] for row in records["exact_model"])
     knows = ask(get_all("sim/perfect"), texts, Condition(labels="anonymous"), "exact_model")["exact_model"]
     assert all(r["is_correct"] for r in knows), "it knows who is who by the introductions alone"
-    assert answers.rescore(pd.DataFrame(knows))[1]["same"].tolist() == [len(knows)]
+    assert recognition_scoring.rescore(pd.DataFrame(knows))[1]["same"].tolist() == [len(knows)]
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -245,8 +250,8 @@ MODELS = [from_callable(lambda messages, **_: "YES", f"mine/{name.lower()}", nam
 
 def candidates(texts, seed):
     """Return {text id: the candidates in the order shown}, read from the questions themselves."""
-    asked = design.design(MODELS[:1], texts, PLAIN, tasks="exact_model", seed=seed)
-    shown = [questions.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
+    asked = recognition_run.design(MODELS[:1], texts, PLAIN, tasks="exact_model", seed=seed)
+    shown = [recognition_prompts.CANDIDATE_LINE.findall(q.request().messages[-1]["content"]) for q in asked]
     return {q.texts[0]["text_id"]: order for q, order in zip(asked, shown, strict=True)}
 
 
@@ -262,7 +267,7 @@ def test_names_and_texts_go_round_all_places_and_another_seed_draws_other_orders
     assert len({tuple(order[:4]) for order in turned}) > 1  # not the same order, begun elsewhere
     lineups = []
     for seed in range(6):
-        asked = design.design(MODELS[:1], texts_of(*MODELS, prompts=4), PLAIN, tasks="lineup", seed=seed)
+        asked = recognition_run.design(MODELS[:1], texts_of(*MODELS, prompts=4), PLAIN, tasks="lineup", seed=seed)
         lineups.append([tuple(text["author"] for text in question.texts) for question in asked])
         assert all(len({*place}) == 4 for place in zip(*lineups[-1], strict=True))
     assert len({shown[0] for shown in lineups}) >= 3
@@ -271,7 +276,9 @@ def test_names_and_texts_go_round_all_places_and_another_seed_draws_other_orders
 def test_a_seed_changes_which_texts_stand_for_the_others_in_a_balanced_design():
     drawn, balanced = [], Condition(prevalence="balanced")
     for seed in range(3):
-        asked = design.design(MODELS[:1], texts_of(*MODELS, prompts=6), balanced, tasks="binary_self", seed=seed)
+        asked = recognition_run.design(
+            MODELS[:1], texts_of(*MODELS, prompts=6), balanced, tasks="binary_self", seed=seed
+        )
         shown = [question.texts[0] for question in asked]
         assert [text["author"] for text in shown].count("mine/ann") == 6 and len(shown) == 12
         drawn.append({t["prompt_id"]: t["author"] for t in shown if t["author"] != "mine/ann"})
@@ -285,7 +292,7 @@ def test_a_seed_changes_which_texts_stand_for_the_others_in_a_balanced_design():
     ("pairwise_self", PLAIN, 2 * 2 * 3 * 2, 2), ("lineup", PLAIN, 4, 4),
 ])  # fmt: skip
 def test_texts_that_are_shown_together_are_of_one_sample(task, condition, questions, texts_in_each):
-    asked = design.design(MODELS[:1], texts_of(*MODELS, prompts=2, samples=2), condition, tasks=task)
+    asked = recognition_run.design(MODELS[:1], texts_of(*MODELS, prompts=2, samples=2), condition, tasks=task)
     assert len(asked) == questions and {len(question.texts) for question in asked} == {texts_in_each}
     for question in asked:
         assert len({(text["prompt_id"], text["sample"]) for text in question.texts}) == 1
@@ -324,23 +331,23 @@ def test_probability_of_yes_is_read_where_the_reply_decides():
     options = {"yes": "YES", "no": "NO"}
     free = [token("No", No=-1.0, Yes=-2.0, Y=-3.0, I=-0.5)]
     yes, no = math.exp(-2) + math.exp(-3), math.exp(-1)
-    assert answers.probabilities(free, options, "free")["yes"] == pytest.approx(yes / (yes + no), abs=1e-6)
+    assert recognition_scoring.probabilities(free, options, "free")["yes"] == pytest.approx(yes / (yes + no), abs=1e-6)
     json_reply = [token("{", No=-0.1, Yes=-0.2), token(' "answer', n=-1.0), token('": "', no=-0.1, yes=-9.0),
                   token("YES", YES=-0.5, NO=-0.5)]  # fmt: skip
-    assert answers.probabilities(json_reply, options, "constrained") == {"yes": 0.5, "no": 0.5}
-    assert answers.probabilities([token("I", I=-0.1)], options, "free") is None
+    assert recognition_scoring.probabilities(json_reply, options, "constrained") == {"yes": 0.5, "no": 0.5}
+    assert recognition_scoring.probabilities([token("I", I=-0.1)], options, "free") is None
 
 
 def test_probabilities_of_names_that_begin_alike_are_followed_to_where_they_part():
     value = [('{"author":', 0, {}), (' "', 0, {}), ("Sm", 0, {"Sm": -0.1, "GP": -3}), ("olLM2", 0, {"olLM2": 0})]
     ends = [('"}', 0, {'"}': -1.0, " (": -0.5})]
     three = {"a": "SmolLM2", "b": "SmolLM2 (hot)", "c": "GPT-5"}
-    found = answers.probabilities(value + ends, three, "constrained")
+    found = recognition_scoring.probabilities(value + ends, three, "constrained")
     path, other = math.exp(-0.1), math.exp(-3)
     total = path * (math.exp(-1) + math.exp(-0.5)) + other
     expected = {"a": path * math.exp(-1) / total, "b": path * math.exp(-0.5) / total, "c": other / total}
     assert found == pytest.approx(expected, abs=1e-5)
-    four = answers.probabilities(value + ends, three | {"d": "SmolLM2 (captain)"}, "constrained")
+    four = recognition_scoring.probabilities(value + ends, three | {"d": "SmolLM2 (captain)"}, "constrained")
     assert four == pytest.approx(expected | {"b": None, "d": None}, abs=1e-5)
 
 
@@ -364,7 +371,7 @@ def test_simulated_evaluators_answer_every_task_and_our_own_records_are_read_the
     table = stats.recognition_table(made, n_resamples=50)
     perfect = table[(table["evaluator"] == "sim/perfect") & (table["statistic"] == "self_accuracy")].iloc[0]
     assert perfect["estimate"] == 1
-    frame, report = answers.rescore(made)
+    frame, report = recognition_scoring.rescore(made)
     assert (report["same"] == report["records"]).all() and frame["status"].tolist() == made["status"].tolist()
 
 
@@ -376,7 +383,12 @@ def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
              (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
     rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
             for shown, labels, reply in asked]  # fmt: skip
-    assert list(answers.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == ["lab/b", "lab/b", "lab/a", "lab/b"]
+    assert list(recognition_scoring.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == [
+        "lab/b",
+        "lab/b",
+        "lab/a",
+        "lab/b",
+    ]
 
 
 # replies in a file, as people have them -------------------------------------------------------------------------------
@@ -448,7 +460,7 @@ def test_a_reply_at_which_a_reader_fails_costs_its_row_and_is_counted(tmp_path, 
             raise RecursionError("too deep")
         return parse_yes_no(reply, *rest, **how)
 
-    monkeypatch.setattr("selfeval.scoring.parse_yes_no", fail)
+    monkeypatch.setattr("selfeval.reading.parsing.parse_yes_no", fail)
     with pytest.warns(UserWarning, match="could not be read .RecursionError: too deep"):
         read = read_file(tmp_path, "binary_self", ["YES", "loop loop", "NO"])
     assert [*read["status"]] == ["ok", "unreadable", "ok"] * 2

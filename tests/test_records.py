@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import selfeval as se
-from selfeval import records, stats
+from selfeval import stats
 from selfeval.errors import InputError
-from selfeval.predictions import read_predictions
-from selfeval.records import read_jsonl, read_prompts, read_texts
+from selfeval.records import tables as record_files
+from selfeval.records.foreign import read_predictions
+from selfeval.records.tables import read_jsonl, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
 
@@ -25,10 +26,10 @@ def write(path, *rows):
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "deep" / "rows.jsonl"
-    records.write_jsonl(path, [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}])
+    record_files.write_jsonl(path, [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}])
     assert read_jsonl(path) == [{"text": "é 😀 \ud800 \x00"}, {"text": "b"}]
     with pytest.raises(TypeError):
-        records.write_jsonl(path, [{"text": object()}])
+        record_files.write_jsonl(path, [{"text": object()}])
     assert len(read_jsonl(path)) == 2 and [p.name for p in path.parent.iterdir()] == ["rows.jsonl"]
 
 
@@ -73,11 +74,11 @@ def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monk
     texts.to_csv("my.csv")
     pd.DataFrame({"prompt": ["p", "q"], "words": [30, None]}).to_csv("p.csv")
     assert read_texts("./my.csv")[0]["text"] == "t" and capsys.readouterr().out == ""
-    assert [(p["prompt_id"], p["words"]) for p in read_prompts("p.csv", 1)] == [(records.prompt_id_of("p"), 30)]
+    assert [(p["prompt_id"], p["words"]) for p in read_prompts("p.csv", 1)] == [(record_files.prompt_id_of("p"), 30)]
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "my own"}')
     assert [row["prompt"] for row in read_prompts("prompts.jsonl")] == ["my own"]
     assert f"is read from {tmp_path / 'prompts.jsonl'}; {se.DATA / 'prompts.jsonl'} has" in capsys.readouterr().out
-    monkeypatch.setitem(records.TABLES, ".xlsx", lambda path: texts)
+    monkeypatch.setitem(record_files.TABLES, ".xlsx", lambda path: texts)
     (tmp_path / "my.xlsx").touch()
     assert read_texts("my.xlsx")[0]["author"] == "a"
     with pytest.raises(InputError, match=r"no file or corpus 'mi.csv', neither in .*did you mean 'my.csv'\?"):
@@ -118,7 +119,7 @@ def test_writing_prompts_are_checked(tmp_path, lines, message):
 
 
 def test_the_prompts_of_the_registered_study_are_120_and_none_of_the_packaged_ones():
-    fresh, packaged = (read_prompts(records.data_path(f"prompts{which}.jsonl")) for which in ("-confirm", ""))
+    fresh, packaged = (read_prompts(record_files.data_path(f"prompts{which}.jsonl")) for which in ("-confirm", ""))
     assert len(fresh) == 120
     for field in ("prompt_id", "topic", "prompt"):
         values = {row[field] for row in fresh}
@@ -221,7 +222,7 @@ def test_a_text_of_two_authors_is_said(capsys):
 def test_prompts_may_be_texts_in_any_list(given):
     found = read_prompts(given)
     assert [row["prompt"] for row in found] == ["a b", "c d"]
-    assert found[0]["prompt_id"] in ("one", records.prompt_id_of("a b "))
+    assert found[0]["prompt_id"] in ("one", record_files.prompt_id_of("a b "))
 
 
 def test_texts_may_be_a_mapping_by_author_and_prompt_or_by_column():

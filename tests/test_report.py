@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from written_files import run_command
 
 import selfeval as se
-from selfeval import DATA, ROOT, face
+from selfeval import DATA, ROOT, api
 from selfeval.errors import InputError
 from selfeval.sweep.file import FINDING
 from selfeval.sweep.report import build
@@ -172,7 +172,7 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
     assert {model for (_, model), conclusion in in_terminal.items() if conclusion == "no evidence"} == {"Chance"}
     assert verdict in Page(folder / "report" / "index.html").text
     [result] = se.read_results(folder / "recognition")
-    assert face.verdict(result) == verdict
+    assert api.verdict(result) == verdict
 
 
 @pytest.mark.parametrize(("place", "verdict"), [
@@ -190,7 +190,7 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
 ])  # fmt: skip
 def test_each_kind_of_result_is_told_in_a_line(place, verdict):
     [result] = se.read_results(place)
-    assert face.verdict(result) == verdict
+    assert api.verdict(result) == verdict
 
 
 def test_no_path_is_left_of_a_study_that_lies_elsewhere_or_was_moved(study, tmp_path):

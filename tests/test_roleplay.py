@@ -12,10 +12,10 @@ import pytest
 from test_client import within
 
 import selfeval as se
-from selfeval.asking.request import Response
 from selfeval.errors import InputError, ProviderError
-from selfeval.models import from_callable, get
-from selfeval.roleplay import cast
+from selfeval.providers.models import from_callable, get
+from selfeval.providers.request import Response
+from selfeval.roleplay import roles
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, forced_context, human_conversations, messages
 from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, read_verdicts
 
@@ -82,8 +82,8 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
         assert threading.current_thread() is not threading.main_thread()  # a line may take minutes
         return next(lines)
 
-    [made] = talk(store, None, cast.person(read), strategy="fixed", persona="person", turns=3)
-    questions = cast.strategies()["fixed"].questions
+    [made] = talk(store, None, roles.person(read), strategy="fixed", persona="person", turns=3)
+    questions = roles.strategies()["fixed"].questions
     assert all(question in text for question, text in zip(questions[:3], shown, strict=True))
     assert [tuple(e)[2:] for e in made.exchanges()] == [("hello?", "ok"), ("", "empty"), ("still there?", "ok")]
 
@@ -98,7 +98,7 @@ def test_bad_values_are_one_sentence_before_anything_is_asked(store):
 
 def test_eliza_answers_by_pattern_and_reflection_the_same_for_the_same_seed(store):
     heard = [{"role": "user", "content": "I can't open my file because you broke it"}]
-    answers = {cast.eliza(seed)(heard) for seed in range(9)}
+    answers = {roles.eliza(seed)(heard) for seed in range(9)}
     assert any("open your file" in text or "I broke it" in text for text in answers)
     played = {"persona": "eliza", "strategy": "fixed", "turns": 8}
     made = [run(converse, store, None, None, seed=seed, **played)[0].exchanges() for seed in (0, 0, 1)]
@@ -111,7 +111,7 @@ def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "roleplay" / "agents.yaml").write_text("a: {prompt: p}")
     monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
     with pytest.raises(InputError, match="must give 'a' the texts title"):
-        cast.personas()
+        roles.personas()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_file_of_roles_is_read_within_bounds(tmp_path, monkeypatch, content, w
     (tmp_path / "roleplay" / "jurors.yaml").write_text(content)
     monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
     with pytest.raises(InputError, match=why):
-        cast.jurors()
+        roles.jurors()
 
 
 # people ---------------------------------------------------------------------------------------------------------------

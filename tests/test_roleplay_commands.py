@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
-from selfeval.asking import dryrun
-from selfeval.asking.client import ask
 from selfeval.errors import InputError
-from selfeval.roleplay.hearing import Jury, hold
+from selfeval.providers import dry_runs
+from selfeval.providers.client import ask
+from selfeval.roleplay.run import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations, read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
@@ -244,7 +244,7 @@ def test_a_dry_run_counts_the_words_of_an_argument(server):
     replies = []
     for words in (0, 60):
         jury = Jury(JURY.split(","), words=words)
-        with dryrun.counting() as counts:
+        with dry_runs.counting() as counts:
             ask(partial(hold, jury=jury, conversations=[talk]), {})
-            replies.append(dryrun.prices(counts)["reply_tokens_low"].sum())
+            replies.append(dry_runs.prices(counts)["reply_tokens_low"].sum())
     assert replies[1] > 5 * replies[0]

@@ -6,19 +6,19 @@ import pytest
 from test_client import within
 from test_identity import put
 
-from selfeval import models
-from selfeval.asking.request import Response
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.replies import rescore
-from selfeval.recognition.design import collect_predictions
-from selfeval.recognition.questions import Condition
+from selfeval.providers import models
+from selfeval.providers.request import Response
+from selfeval.recognition.counts import condition_label
+from selfeval.recognition.prompts import Condition
+from selfeval.recognition.run import collect_predictions
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.records import read_texts, write_jsonl
+from selfeval.records.tables import read_texts, write_jsonl
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.hearing import Jury, hold
+from selfeval.roleplay.run import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
-from selfeval.stats.tallies import condition_label
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})

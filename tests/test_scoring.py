@@ -18,10 +18,10 @@ import pytest
 from conftest import labelled
 
 from selfeval.errors import InputError
-from selfeval.recognition.answers import parse_place
-from selfeval.recognition.existence import parse_existence
-from selfeval.roleplay import verdicts
-from selfeval.scoring import parse_choice, parse_yes_no
+from selfeval.existence.run import parse_existence
+from selfeval.reading.parsing import parse_choice, parse_yes_no
+from selfeval.recognition.scoring import parse_place
+from selfeval.roleplay import scoring as verdicts
 
 LABELLED = Path(__file__).parent / "labelled"
 CANDIDATES = json.loads((LABELLED / "candidates.json").read_text(encoding="utf-8"))

@@ -10,9 +10,9 @@ from fake_server import FakeServer, completion, error
 from test_client import Clock, ask, questions
 
 import selfeval as se
-from selfeval.asking import endpoint
 from selfeval.errors import ProviderError
-from selfeval.models import get
+from selfeval.providers import endpoint
+from selfeval.providers.models import get
 
 CHANNEL = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>"
 

@@ -6,10 +6,10 @@ import pytest
 from planted_rates import recognition
 from test_client import ask
 
-from selfeval.asking.request import Request, answer, author_of, user
 from selfeval.errors import InputError
-from selfeval.models import get, models
-from selfeval.recognition.questions import Condition, Question
+from selfeval.providers.models import get, models
+from selfeval.providers.request import Request, answer, author_of, user
+from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.texts import build_writing
 
 FLEET = [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]

@@ -12,11 +12,11 @@ from scipy import stats
 from test_pairs import both_orders
 
 from selfeval.errors import InputError
+from selfeval.recognition.counts import condition_label, tallies
+from selfeval.recognition.measures import measures_of
+from selfeval.statistics.intervals import Settings, holm, permutation_p
+from selfeval.statistics.table import CHANCE
 from selfeval.stats import condition_contrasts, confusion, models_in_general, paired_models, recognition_table
-from selfeval.stats.engine import Settings, holm, permutation_p
-from selfeval.stats.recognition import measures_of
-from selfeval.stats.table import CHANCE
-from selfeval.stats.tallies import condition_label, tallies
 
 
 def value(table, statistic, evaluator="a", author="", **where):

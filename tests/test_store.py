@@ -18,10 +18,10 @@ from fake_server import default_reply
 from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
-from selfeval.asking.request import Request, canonical, key_of, user
-from selfeval.asking.store import OTHER_HOST_SECONDS, Store, own_name
 from selfeval.errors import InputError, ReplayMiss, StoreError
-from selfeval.models import get
+from selfeval.providers.models import get
+from selfeval.providers.request import Request, canonical, key_of, user
+from selfeval.providers.store import OTHER_HOST_SECONDS, Store, own_name
 
 
 def stored(store):
@@ -202,7 +202,7 @@ def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, s
         responses, _ = ask(store, questions(get("openai:m"), 3), concurrency=1)
     assert [r.text for r in responses] == ["paid"] * 3 == [json.loads(row[2])["text"] for row in store.rows()]
     store.close()
-    monkeypatch.setattr("selfeval.asking.store.PATIENCE", 0.3)
+    monkeypatch.setattr("selfeval.providers.store.PATIENCE", 0.3)
     held.append(None)
     with locks, pytest.raises(StoreError, match=r"locked\. Another process holds it: end .*`selfeval store import"):
         ask(store, questions(get("openai:n"), 9), concurrency=1)
@@ -376,7 +376,7 @@ def test_replay_reads_the_sample_first_and_the_other_recordings_for_what_it_lack
     (tmp_path / "sample").mkdir()
     lines = (folder / "replies.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "sample" / "some.jsonl").write_text(lines[0])
-    monkeypatch.setattr("selfeval.asking.store.DATA", tmp_path)
+    monkeypatch.setattr("selfeval.providers.store.DATA", tmp_path)
     monkeypatch.setenv("SELFEVAL_REPLAY", "1")
     replay = Store(tmp_path / "none.sqlite")
     assert ask(replay, questions(get("openai:m"), 3, temperature=0.5))[1].stored == 3

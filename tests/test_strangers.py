@@ -27,15 +27,15 @@ from sweep_files import check, make_notebook, write
 from test_client import ask, questions
 from written_files import run_command
 
-from selfeval import DATA, ROOT, sweep
-from selfeval.asking import bounds, local
-from selfeval.asking.store import Store
+from selfeval import DATA, ROOT, bounds, sweep
 from selfeval.cli import main
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.interop import read_logs
-from selfeval.models import get
+from selfeval.inspect_logs import read_logs
 from selfeval.paths import write_whole
-from selfeval.records import read_texts
+from selfeval.providers import embedded
+from selfeval.providers.models import get
+from selfeval.providers.store import Store
+from selfeval.records.tables import read_texts
 
 # where keys and prompts go ------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ def needed(address, registry, more=""):
     """Return what a call to an address with a key still needs."""
     registry(f"providers: {{mine: {{base_url: '{address}', keys: [MY_KEY]{more}}}}}")
     try:
-        local.require(get("mine:m"))
+        embedded.require(get("mine:m"))
     except ProviderError as error:
         return str(error)
     return ""
@@ -96,7 +96,7 @@ def test_a_key_goes_to_a_far_host_by_plain_http_only_where_the_entry_says_so(add
 def test_a_password_in_an_address_is_a_key_too(registry):
     registry("providers: {mine: {base_url: 'http://me:hunter22@models.example.org/v1'}}")
     with pytest.raises(ProviderError, match=r"to http://models\.example\.org/v1 as plain text"):
-        local.require(get("mine:m"))
+        embedded.require(get("mine:m"))
 
 
 @pytest.mark.parametrize("address", NEAR)
@@ -274,7 +274,7 @@ def test_stores_logs_and_reports_are_this_users_alone(tmp_path, usual_mask, monk
     assert {mode(file) for file in (store, log)} == {0o600}
 
 
-STORING = """from selfeval.asking.store import Store
+STORING = """from selfeval.providers.store import Store
 store = Store()
 list(store.rows())
 store.close()"""

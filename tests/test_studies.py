@@ -17,7 +17,7 @@ from test_cli import selfeval
 import selfeval as se
 from selfeval import DATA, ROOT, sweep
 from selfeval.errors import InputError, ProviderError
-from selfeval.models import get
+from selfeval.providers.models import get
 from selfeval.sweep.execute import named
 
 SWEEPS = ROOT / "notebooks" / "sweeps"

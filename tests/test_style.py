@@ -6,7 +6,7 @@ import pytest
 
 from selfeval import stats
 from selfeval.errors import InputError
-from selfeval.stats import contrasts as classifier
+from selfeval.recognition import contrasts as classifier
 
 WORDS = "river stone light paper window garden morning letter signal coffee".split()
 

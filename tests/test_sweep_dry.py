@@ -7,7 +7,7 @@ from sweep_files import make_notebook, reply, write
 
 import selfeval as se
 from selfeval import DATA, sweep
-from selfeval.asking.dryrun import dollars
+from selfeval.providers.dry_runs import dollars
 
 MODELS = """
 models:
@@ -15,8 +15,8 @@ models:
   - {id: "openai:b", display: Bert}
 """
 LOOK = """import os
-from selfeval.asking.client import Client
-from selfeval.records import data_path, read_jsonl, write_jsonl
+from selfeval.providers.client import Client
+from selfeval.records.tables import data_path, read_jsonl, write_jsonl
 data_path(kept).write_text("changed")
 write_jsonl(data_path(out) / "rows.jsonl", [{"a": 1}])
 write_jsonl(data_path("corpora/new/texts.jsonl"), [{"a": 1}])
@@ -100,7 +100,9 @@ def test_what_a_notebook_writes_lies_in_the_shadow_alone(tmp_path, capsys, serve
 
 
 def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):
-    make_notebook(tmp_path / "rows.ipynb", "from selfeval.asking.client import Client", "raise ValueError('no corpus')")
+    make_notebook(
+        tmp_path / "rows.ipynb", "from selfeval.providers.client import Client", "raise ValueError('no corpus')"
+    )
     path = write(tmp_path, {"notebook": "rows"}, {"notebook": "rows", "name": "later"})
     status, said, _ = dry(path, capsys, only=["rows"])
     assert status == 1 and "ValueError: no corpus" in said

@@ -11,8 +11,7 @@ from PIL import ImageFont
 from recognition_records import naming
 
 import selfeval as se
-from selfeval import ROOT, stats
-from selfeval.figures import tables
+from selfeval import ROOT, results, stats
 
 
 def result(answers):
@@ -27,14 +26,16 @@ HABIT = {("a", "a"): ["a"] * 50, ("a", "b"): ["a"] * 50, ("b", "a"): ["a"] * 45 
 
 def test_estimates_are_texts_of_two_digits_and_what_is_not_there_is_empty():
     nan = np.nan
-    shown = [tables.estimate_text(*each) for each in ((0.5, 0.1, 0.9), (-0.0001, nan, 1), (nan, 0, 1), (250, nan, nan))]
+    shown = [
+        results.estimate_text(*each) for each in ((0.5, 0.1, 0.9), (-0.0001, nan, 1), (nan, 0, 1), (250, nan, nan))
+    ]
     assert shown == ["0.50 [0.10, 0.90]", "0.00", "", "250"]
-    assert [tables.p_text(p) for p in (0.0004, 0.0344, 1, nan)] == ["< 0.001", "0.034", "1.000", ""]
+    assert [results.p_text(p) for p in (0.0004, 0.0344, 1, nan)] == ["< 0.001", "0.034", "1.000", ""]
 
 
 def test_the_summary_shows_estimates_what_they_say_and_over_how_much():
     table = result(HABIT).query("author == ''")
-    shown = tables.summary(table, ["advantage", "discrimination"], {"a": "Always", "b": "Reader"})
+    shown = results.summary(table, ["advantage", "discrimination"], {"a": "Always", "b": "Reader"})
     names = ["task", "condition", "evaluator", "advantage", "discrimination", "conclusion", "detectable", "p"]
     assert list(shown.columns) == [name for name in names if name != "condition"] + ["n", "clusters"]
     always, reader = shown.iloc[0], shown.iloc[1]
@@ -49,7 +50,7 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     lost = table["statistic"].eq("discrimination") & table["evaluator"].eq("b")
     table.loc[lost, ["estimate", "low", "high", "p"]] = np.nan
     table.loc[lost, "conclusion"] = ""
-    row = tables.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
+    row = results.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
     rate = table[table["statistic"].eq("false_claim_rate") & table["evaluator"].eq("b")].iloc[0]
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)
 

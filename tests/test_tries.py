@@ -13,7 +13,7 @@ from conftest import FULL
 
 from selfeval import DATA, ROOT
 from selfeval.errors import SelfevalError
-from selfeval.models import providers
+from selfeval.providers.models import providers
 
 TRY = re.compile(r"^### ([NW]\d+)\n.*?^```(python|bash)\n(.*?)^```$", re.M | re.S)
 PAGE = Path(__file__).with_name("tries.md").read_text("utf-8")

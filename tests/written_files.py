@@ -64,7 +64,7 @@ def run_command(*arguments):
 
 def stand_in(patch, folder):
     """Put a folder in the place of data/ for all that the package writes and reads in this process."""
-    importlib.import_module("selfeval.face")  # what it imports reads data/ of its own
+    importlib.import_module("selfeval.api")  # what it imports reads data/ of its own
     for name, module in [*sys.modules.items()]:
         if name.split(".")[0] == "selfeval" and getattr(module, "DATA", None) == DATA:
             patch.setattr(module, "DATA", folder)

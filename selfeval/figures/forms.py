@@ -33,7 +33,7 @@ from selfeval.figures.style import (
     size_of,
     wrapped,
 )
-from selfeval.figures.tables import in_order
+from selfeval.results import in_order
 
 LINE, LABEL = 0.17, 0.13  # inches of a row, where the page has room, and of a label of a side
 SIMULATED = "simulated:"

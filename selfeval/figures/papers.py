@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from selfeval.keys import visible
+from selfeval.secrets import visible
 
 SPECIAL = {sign: f"\\{sign}" for sign in "&%$#_{}"}
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}

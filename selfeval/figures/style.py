@@ -21,8 +21,8 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from selfeval.errors import InputError
-from selfeval.keys import visible
 from selfeval.paths import write_whole
+from selfeval.secrets import visible
 
 WIDTH, COLUMN, PAGE = 6.9, 3.39, 9.0  # inches: two columns of print, one, and no figure is higher
 SMALLEST = 4.5  # points: no label is smaller

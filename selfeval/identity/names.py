@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import yaml
 
-from selfeval.models import Model, get
-from selfeval.records import data_path
+from selfeval.providers.models import Model, get
+from selfeval.records.tables import data_path
 
 _WRITTEN = "{family} {version} {tier} {snapshot}"
 _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"

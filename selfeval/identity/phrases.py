@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import yaml
 
-from selfeval.records import data_path
+from selfeval.records.tables import data_path
 
 ENDS = frozenset(".!?\n")
 _STOPS = ENDS | {*",;:"}  # no gap of a phrase reaches over them

@@ -15,20 +15,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from selfeval.asking.client import Client, gather, run
-from selfeval.asking.request import Response, user
 from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
 from selfeval.identity import similarity
-from selfeval.identity.claims import AFFIRMED, Assessment
 from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import RIGHT, Sides, as_judge, embedded, nearness, try_to_read, verdicts
+from selfeval.identity.run import Conversation, Situation, Template, check_form, hold
 from selfeval.identity.scorers import Score, Scorer, as_scorer
-from selfeval.identity.suite import Conversation, Situation, Template, check_form, hold
-from selfeval.keys import visible
-from selfeval.models import Model, check_part, from_callable, get, models
+from selfeval.identity.scoring import AFFIRMED, Assessment
 from selfeval.paths import write_whole
-from selfeval.records import fields_of, path_to_read
-from selfeval.stats.engine import Rate, check_level
+from selfeval.providers.client import Client, gather, run
+from selfeval.providers.models import Model, check_part, from_callable, get, models
+from selfeval.providers.request import Response, user
+from selfeval.records.tables import fields_of, path_to_read
+from selfeval.secrets import visible
+from selfeval.statistics.intervals import Rate, check_level
 
 __all__ = [
     "AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider", "ProviderError",

@@ -14,18 +14,18 @@ from typing import NamedTuple
 import pandas as pd
 from jsonschema import Draft202012Validator
 
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request, fenced, user
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity import similarity
-from selfeval.identity.claims import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
+from selfeval.identity.measures import FALSE, SITUATION
 from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
 from selfeval.identity.scorers import Scorer
-from selfeval.keys import visible
-from selfeval.models import Model, get, models
-from selfeval.records import Rows, records_of, rows_of
-from selfeval.scoring import without_thinking
-from selfeval.stats.identity import FALSE, SITUATION
+from selfeval.identity.scoring import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
+from selfeval.providers.client import Client
+from selfeval.providers.models import Model, get, models
+from selfeval.providers.request import Request, fenced, user
+from selfeval.reading.parsing import without_thinking
+from selfeval.records.tables import Rows, records_of, rows_of
+from selfeval.secrets import visible
 
 SCORING = ("claims", "keyword_match", "regex", "judge", similarity.METHOD)
 VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request, user
 from selfeval.errors import InputError
 from selfeval.identity.names import Names, entity
-from selfeval.models import Model
+from selfeval.providers.client import Client
+from selfeval.providers.models import Model
+from selfeval.providers.request import Request, user
 
 METHOD = "semantic_similarity"
 THRESHOLD = 0.65  # the most accurate on the development half of the labelled replies, with wordllama

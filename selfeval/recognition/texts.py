@@ -22,13 +22,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logsumexp
 
-from selfeval.asking.client import Client
-from selfeval.asking.request import Request, Response, fenced, user
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
-from selfeval.models import Model
-from selfeval.models import models as registry
-from selfeval.records import Rows, call_fields, chats, data_path, fields_of, read_prompts, text_fields
-from selfeval.stats.contrasts import ORACLE, OWN
+from selfeval.providers.client import Client
+from selfeval.providers.models import Model
+from selfeval.providers.models import models as registry
+from selfeval.providers.request import Request, Response, fenced, user
+from selfeval.recognition.contrasts import ORACLE, OWN
+from selfeval.records.tables import Rows, call_fields, chats, data_path, fields_of, read_prompts, text_fields
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 ANY_PROMPT = "Write a text."  # in the place of the prompt where the likelihood is to be without it

@@ -14,4 +14,4 @@ nothing.
   simulated_jurors   jurors and talkers whose traits are known
 """
 
-from selfeval.roleplay import simulated_jurors as simulated_jurors  # so that simulated people can be asked
+from selfeval.roleplay import simulated as simulated_jurors  # so that simulated people can be asked

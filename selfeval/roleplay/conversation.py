@@ -10,14 +10,14 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from selfeval.asking import thinking
-from selfeval.asking.client import Client, gather, progress
-from selfeval.asking.local import require
-from selfeval.asking.request import Request, Response, is_computed
 from selfeval.errors import InputError, check_at_least, check_whole
-from selfeval.models import Model
-from selfeval.records import chats
-from selfeval.roleplay import cast
+from selfeval.providers.client import Client, gather, progress
+from selfeval.providers.embedded import require
+from selfeval.providers.models import Model
+from selfeval.providers.request import Request, Response, is_computed
+from selfeval.reading import thinking
+from selfeval.records.tables import chats
+from selfeval.roleplay import roles
 from selfeval.roleplay.transcripts import Conversation, Turn
 
 OPENING = "(The chat is open. Write your first message.)"
@@ -101,7 +101,10 @@ async def converse(
     The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
     client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
     """
-    asks, answers = cast.role(strategy, cast.strategies(), "strategy"), cast.role(persona, cast.personas(), "persona")
+    asks, answers = (
+        roles.role(strategy, roles.strategies(), "strategy"),
+        roles.role(persona, roles.personas(), "persona"),
+    )
     check_whole("turns", turns, 1)
     check_whole("conversations", conversations)
     if asks.questions and turns > len(asks.questions):
@@ -147,14 +150,14 @@ async def _talk(
     return so_far
 
 
-def side(label: str, part: cast.Role, model: Model | None, *, temperature=0.7, tokens=0, seed=0) -> Side:
+def side(label: str, part: roles.Role, model: Model | None, *, temperature=0.7, tokens=0, seed=0) -> Side:
     """Return one side of a conversation: who plays the part, and with what.
 
     tokens: most of a message, 0 = the provider's `answer_tokens`.
     """
     check_at_least("temperature", temperature)
     check_whole("tokens", tokens)
-    model = cast.player(part, model, seed)
+    model = roles.player(part, model, seed)
     parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
     return Side(label, model, part.prompt, parameters | model.parameters, seed)
 
@@ -194,7 +197,7 @@ async def forced_context(
     (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
     one that fails is recorded as such. Your own transcripts are replayed in the same way. how: as in `side`.
     """
-    part = cast.role(persona, cast.personas(), "persona")
+    part = roles.role(persona, roles.personas(), "persona")
     places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
     if not places:
         return []

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from selfeval.asking import thinking
 from selfeval.errors import InputError
-from selfeval.figures.tables import Card, Estimates, Records, display
-from selfeval.records import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
-from selfeval.roleplay import cast
-from selfeval.roleplay.verdicts import decide
+from selfeval.reading import thinking
+from selfeval.records.tables import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
+from selfeval.results import Card, Estimates, Records, display
+from selfeval.roleplay import roles
+from selfeval.roleplay.scoring import decide
 
 SOURCES = ("model", "human")
 TYPED = "person"  # what outputs call somebody who types
@@ -399,7 +399,7 @@ def _statements_of(where: str, output: dict, conversation: Conversation) -> Iter
             rounds = scored.get("debate_rounds", config.get("debate_rounds", 2)) if arm == "debate" else 1
             for place, (juror, score) in enumerate(zip(jury, scores, strict=True), 1):
                 at = {"turn": number, "arm": arm, "round": rounds, "position": place, "juror": juror, "score": score}
-                yield _statement(where, of | at | {"same_family": cast.same_family(juror.partition(" #")[0], agent)})
+                yield _statement(where, of | at | {"same_family": roles.same_family(juror.partition(" #")[0], agent)})
 
 
 def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
@@ -409,7 +409,7 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
     fit = lists and (not scores or len(jury) in (1, len(scores)))
     _need(fit, where, f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}")
-    return cast.seat_names(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
+    return roles.seat_names(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
 # for readers ----------------------------------------------------------------------------------------------------------

@@ -19,12 +19,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from selfeval import models
-from selfeval.asking.dryrun import dollars, inside, mirror, prices, print_calls
-from selfeval.asking.store import place, share
 from selfeval.errors import InputError, check_at_least
-from selfeval.keys import plain
 from selfeval.paths import DATA, make_private_folder, open_private, read_json, write_whole
+from selfeval.providers import models
+from selfeval.providers.dry_runs import dollars, inside, mirror, prices, print_calls
+from selfeval.providers.store import place, share
+from selfeval.secrets import plain
 from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
 from selfeval.sweep.kernels import KernelManager
 
@@ -213,7 +213,7 @@ def named(folder: Path) -> str:
 
 
 # a dry run: what would be executed, and what its calls would take -----------------------------------------------------
-# Notebooks that ask models are executed as planning (see `selfeval.asking.dryrun`) on a shadow of data/ in a temporary
+# Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a shadow of data/ in a temporary
 # folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that calls of
 # later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once. Notebooks
 # that ask nobody are left out: an asking one that needs what they write can be looked through when they have run.

@@ -42,11 +42,11 @@ from typing import Annotated
 import yaml
 from annotated_types import MinLen
 
-from selfeval.asking.bounds import RUNS, read_yaml
+from selfeval.bounds import RUNS, read_yaml
 from selfeval.errors import InputError, did_you_mean, meant_by
-from selfeval.keys import SECRET_VALUE, is_secret_name, plain, redact
-from selfeval.models import STRANGERS, decode
 from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json, write_whole
+from selfeval.providers.models import STRANGERS, decode
+from selfeval.secrets import SECRET_VALUE, is_secret_name, plain, redact
 
 TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")

@@ -17,9 +17,9 @@ from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
 from selfeval.errors import InputError
-from selfeval.keys import plain, redact, visible
 from selfeval.paths import DATA, HOME, ROOT, make_private_folder, read_json, write_whole
-from selfeval.records import data_path
+from selfeval.records.tables import data_path
+from selfeval.secrets import plain, redact, visible
 from selfeval.sweep.file import given_to, without_findings
 
 TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup table tbody td tfoot th thead tr"
@@ -166,12 +166,12 @@ def _facts(file: Path, above: Sequence[str]) -> list[str]:
 
 def _conclusion(folder: Path) -> str:
     """Return what the main table of a run's result concludes, as the command prints it; "" where there is none."""
-    from selfeval import face  # with it come pandas and the evaluations
+    from selfeval import api  # with it come pandas and the evaluations
 
-    if not any((folder / name).is_file() for name in face.MAIN):
+    if not any((folder / name).is_file() for name in api.MAIN):
         return ""
     try:
-        return " ".join(face.verdict(result) for result in face.read_results(folder))
+        return " ".join(api.verdict(result) for result in api.read_results(folder))
     except (InputError, ValueError, KeyError):  # of a table that is cut off, or not one of ours
         return ""
 

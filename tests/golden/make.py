@@ -21,12 +21,13 @@ import pandas as pd  # noqa: E402
 import pytest  # noqa: E402
 from written_files import run_notebook  # noqa: E402
 
-from selfeval import DATA, ROOT, models, stats  # noqa: E402
-from selfeval.asking.client import Client  # noqa: E402
-from selfeval.asking.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
-from selfeval.asking.store import Store  # noqa: E402
-from selfeval.predictions import read_predictions  # noqa: E402
-from selfeval.records import read_jsonl  # noqa: E402
+from selfeval import DATA, ROOT, stats
+from selfeval.providers import models  # noqa: E402
+from selfeval.providers.client import Client  # noqa: E402
+from selfeval.providers.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
+from selfeval.providers.store import Store  # noqa: E402
+from selfeval.records.foreign import read_predictions  # noqa: E402
+from selfeval.records.tables import read_jsonl  # noqa: E402
 
 NOTEBOOKS = ROOT / "notebooks"
 DIGITS = 16  # of a key, which has 64: enough to tell a hundred thousand apart

@@ -1,0 +1,388 @@
+"""The one way to ask models: many at once, each request bought once, counted, with progress; and what verbs share."""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+import json
+import os
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypedDict, TypeVar
+
+from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
+from selfeval.providers import dry_runs, embedded, ends
+from selfeval.providers.batches import Batches
+from selfeval.providers.endpoint import Again, Call, Endpoint, Failure
+from selfeval.providers.models import Model
+from selfeval.providers.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
+from selfeval.providers.store import Ceiling, Store
+from selfeval.secrets import visible
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+@dataclass
+class Tally:
+    """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store.
+
+    again: of the calls, those that asked for a reply once more.
+    """
+
+    calls: int = 0
+    again: int = 0
+    stored: int = 0
+    simulated: int = 0
+    failed: int = 0
+    tokens: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def count(self, response: Response) -> None:
+        """Count a reply that was bought."""
+        self.calls += 1
+        self.tokens += response.tokens()
+        self.cached += response.usage.get("cached", 0)
+        self.cost += response.cost or 0.0
+        self.unpriced += response.cost is None
+
+    def __str__(self) -> str:
+        parts = [f"{self.calls} model calls"]
+        if self.calls:
+            money = f"${dry_runs.dollars(self.cost)}"
+            if self.unpriced:
+                priced, unknown = self.calls - self.unpriced, f"price unknown for {self.unpriced} calls"
+                money = f"{unknown}, {money} for the other {priced}" if priced > 0 else unknown
+            parts[0] += f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
+        if self.again:
+            parts.append(f"{self.again} of them asked again")
+        if self.simulated:
+            parts.append(f"{self.simulated} simulated replies")
+        return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
+
+
+tallies: list[Tally] = []  # of all clients of this process: a notebook may use several
+
+
+class Client(contextlib.AbstractAsyncContextManager):
+    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
+
+    The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
+    of their provider with each other and with every `chat_all`, first come, first served.
+
+    again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
+    commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
+    refusal and the reply of a simulated model or a callable are never asked for again. max_cost: US dollars that this
+    client may spend, where `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
+    """
+
+    def __init__(self, concurrency=16, store: Store | None = None, *, again="", max_cost=None, batch: bool = False):
+        check_whole("concurrency", concurrency, 1)
+        check_flag("batch", batch)
+        self.batch = batch or os.environ.get("SELFEVAL_BATCH") == "1"
+        self._again, self._times = read_again(again)
+        self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
+        tallies.append(self.tally)
+        self.ceiling = Ceiling.of(max_cost)
+        self._endpoints: dict[str, Endpoint] = {}
+        self.served: dict[str, set[str]] = defaultdict(set)  # model id -> which endpoints its replies come from
+        self.ends: Counter[str] = Counter()  # unknown reasons why replies ended
+        self._flying = 0  # calls that are sent and not yet stored
+        self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
+
+    async def __aexit__(self, *_) -> None:
+        """Close connections and files."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+        self.store.close()
+        _write_progress()
+
+    def given_up(self) -> dict[str, str]:
+        """Return {model id: why} of the models that are not asked any more."""
+        known = {name: found for endpoint in self._endpoints.values() for name, found in endpoint.known.items()}
+        return {name: found.given_up for name, found in known.items() if found.given_up}
+
+    async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters) -> Response:
+        """Return one response; a failure is a response with status `error`."""
+        return (await self.chat_all([Request(model, messages, parameters, sample, seed, False, shared)], label=None))[0]
+
+    async def chat_all(self, requests: Sequence[Request], label: str | None = "replies") -> list[Response]:
+        """Return the responses to all requests in their order; stored ones are read, the others are bought.
+
+        A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
+        (key, credit, no such model) no further call to it is made. Raises `ProviderError` before the first call where
+        a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
+        `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
+        """
+        stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
+        before = {key: Response.from_dict(reply) for key, reply in stored.items()}
+        responses = [self._find_stored(request, before) for request in requests]
+        missing = [i for i, response in enumerate(responses) if response is None]
+        for model in {requests[i].model.id: requests[i].model for i in missing}.values():
+            embedded.require(model, self.batch)
+        by_provider = defaultdict(list)
+        for i in missing:
+            by_provider[requests[i].model.provider.name].append(i)
+
+        with progress(label, len(requests), len(requests) - len(missing)) as bar:
+
+            async def work(indices: Iterator[int]) -> None:
+                for i in indices:
+                    responses[i] = await self._answer(requests[i], before)
+                    bar.update()
+
+            async with Tasks() as group:
+                for indices in by_provider.values():
+                    shared = iter(indices)  # workers pull in order: a server's prefix cache profits
+                    for _ in range(len(indices) if self.batch else min(self.concurrency, len(indices))):
+                        group.create_task(work(shared))
+        for request, response in zip(requests, responses, strict=True):
+            names = [name for name in (response.served_model, response.served_by) if name]
+            self.served[request.model.id] |= {" via ".join(names)} - {""}
+            if ends.status_of(response.finish_reason) == ends.UNKNOWN:
+                self.ends[str(response.finish_reason)] += 1
+        return responses
+
+    def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
+        """Return the stored reply, None where there is none or where it is to be asked for again."""
+        if is_computed(request.model) or request.key not in stored or self._wanted_again(request, stored[request.key]):
+            return None
+        self.tally.stored += 1
+        dry_runs.count_stored(request)
+        return stored[request.key]
+
+    def _wanted_again(self, request: Request, response: Response) -> bool:
+        if self.store.replay or response.status not in self._again or len(response.earlier) >= self._times:
+            return False
+        return not (request.cut_counts and response.status == "length" and response.text.strip())
+
+    async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
+        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought.
+
+        What a simulated model or a function of the user's answers is not stored, unless the function says so.
+        """
+        if is_computed(request.model) and not (request.model.call and dry_runs.folder()):
+            self.tally.simulated += 1
+            response = await compute(request)
+            self.tally.failed += response.status == "error"
+            return response
+        if dry_runs.folder():
+            return dry_runs.reply(request, *request.full(), bool(self.batch and request.model.provider.batch))
+        before = stored.get(request.key)
+        while True:
+            earlier = [*before.earlier, before.status] if before else []
+            before = await self._place(request, earlier)
+            if not self._wanted_again(request, before):
+                return before
+
+    async def _place(self, request: Request, earlier: list[str]) -> Response:
+        """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
+        provider = request.model.provider
+        if provider.name not in self._endpoints:
+            kind = Batches if provider.batch else Endpoint
+            self._endpoints[provider.name] = kind(provider, self.concurrency, self.store, self.batch)
+        endpoint = self._endpoints[provider.name]
+        try:
+            async with endpoint.place(request.model), self._machine if provider.embedded else contextlib.nullcontext():
+                return await self._buy(request, endpoint, earlier)
+        except Failure as failure:
+            self.tally.failed += 1
+            return Response(status="error", error=failure.detail)
+        except (StoreError, BudgetError):  # it ends the others, so what is paid for comes first
+            while self._flying:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            raise self.store.failure or sys.exception() from None
+
+    async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
+        """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
+        model, (messages, parameters) = request.model, request.full()
+        key, thought = stored_key(request.key, len(earlier)), False
+        while True:
+            if self.store.failure:  # nothing more is bought once a reply cannot be kept
+                raise self.store.failure
+            allowed = endpoint.allowed(model, parameters)
+            tokens = estimate(messages, allowed, model)
+            amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
+            call = Call(key, model, messages, parameters, allowed, sum(tokens), request.shared)
+            if (stored := await endpoint.claim(call, self.ceiling, amount)) is not None:
+                self.tally.stored += 1
+                return Response.from_dict(stored)
+            with contextlib.suppress(Again), self._in_flight(call, amount):
+                response = await endpoint.ask(call)
+                self.tally.count(response)
+                if self.ceiling:
+                    self.ceiling.learn(model, response.cost)
+                if thought or not response.only_thought or not endpoint.make_room(model, parameters):
+                    response = replace(response, earlier=earlier)
+                    await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
+                    self.tally.again += bool(earlier) + thought
+                    return response
+                thought, used = True, response.usage.get("completion", "?")
+                detail = f"all thinking: {used} tokens and no answer, asked with more"
+                self.store.release(key, self.ceiling, response.cost, "thinking", detail, call.batch)
+
+    @contextlib.contextmanager
+    def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
+        """Give a claim back where what is inside fails, unless a batch is on its way: no reply of it is stored."""
+        self._flying += 1
+        try:
+            yield
+        except BaseException as error:
+            cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
+            outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
+            if not call.batch or (isinstance(error, Failure) and error.outcome != "open"):
+                self.store.release(call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch)
+            raise
+        finally:
+            self._flying -= 1
+
+
+class Tasks(asyncio.TaskGroup):
+    """A group of tasks whose first failure ends the others and is raised as itself.
+
+    Nor does it carry the group as its context: IPython cannot show such an exception, and when it is a kernel's first,
+    papermill and nbconvert wait for ever for the cell's reply (ipykernel 7.4).
+    """
+
+    async def __aexit__(self, *exception) -> None:
+        failure = None
+        try:
+            await super().__aexit__(*exception)
+        except BaseExceptionGroup as failures:
+            failure = failures.exceptions[0]
+        if failure:
+            raise failure
+
+
+async def gather(coroutines: Iterable[Coroutine]) -> list:
+    """Return the results of coroutines in their order; the first failure ends the others and is raised as itself."""
+    async with Tasks() as group:
+        tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    return [task.result() for task in tasks]
+
+
+def progress(label: str | None, total: int, done: int = 0):
+    """Return a bar for a person, to be used in a `with` and told of each reply by `update()`; none for label None."""
+    from tqdm.auto import tqdm
+
+    quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
+    bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
+    if label and os.environ.get("SELFEVAL_PROGRESS"):
+        numbers = itertools.count(done + 1)
+        bar.update = lambda: _write_progress(f"{next(numbers)} of {total} {label}")
+    return bar
+
+
+def _write_progress(asked: str = "") -> None:
+    """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
+    if file := os.environ.get("SELFEVAL_PROGRESS"):
+        counts: dict = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
+        counts |= {"asked": asked} if asked else {}
+        with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
+            Path(file).write_text(json.dumps(counts))
+
+
+# what verbs that ask models share -------------------------------------------------------------------------------------
+
+
+class Asking(TypedDict, total=False):
+    """The keywords that every verb that asks models takes.
+
+    concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more, stored ones too:
+    "empty", "filtered" or cut off ("length"), with a number for more often than once. max_cost: US dollars that this
+    call may spend; before it could spend more it stops, and what was bought stays stored. batch: ask in batches, at
+    half the price and within a day; interrupted, the same call goes on waiting. dry_run: ask nobody, and return per
+    model what is stored, what would be bought, the tokens and the price.
+    """
+
+    concurrency: int
+    again: str
+    max_cost: float | None
+    batch: bool
+    dry_run: bool
+
+
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
+    known = [*inspect.signature(function).parameters]
+    if asks := "asking" in known:
+        known = [*known[:-1], *Asking.__annotations__]
+
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> R:
+        for name in keywords:
+            if name not in known:
+                meant = meant_by(name, known) or f"; it takes {', '.join(known)}."
+                raise InputError(f"`{function.__name__}` takes no keyword {name!r}{meant}")
+        return function(*args, **keywords)
+
+    if asks:
+        checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
+    return checked
+
+
+def ask(work: Callable[[Client], Awaitable[R]], asking: Asking) -> R:
+    """Return what work with a client returns, or what it would cost; in a script, and where a loop runs already."""
+    return run(_ask(work, **asking))
+
+
+async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
+    with dry_runs.counting() if dry_run else contextlib.nullcontext() as folder:
+        async with Client(concurrency, **how) as client:
+            found = await work(client)
+        if folder:
+            counted = dry_runs.prices(folder)
+            if counted["usd_low"].isna().any():  # a sum over the frame would leave these out
+                print(dry_runs.price_sentence(counted))
+            return counted
+    if client.tally != Tally():
+        print(client.tally)
+    for model, why in client.given_up().items():
+        print(visible(f"{model} is not asked any more: {why}"))
+    for model, names in client.served.items():
+        if len(names) > 1:
+            several = f"{model}, served by {', '.join(sorted(names))}"
+            print(visible(f"{several}: its numbers mix them; docs/models.md pins one."))
+    for reason, n in client.ends.items():
+        which, count = ("replies", "they count") if n > 1 else ("reply", "it counts")
+        shown = visible(reason[:60])
+        print(f"{n} {which} ended for a reason that is not known: `{shown}`; {count} as complete.")
+    return found
+
+
+def run(coroutine):
+    """Return what a coroutine returns; where a loop runs already, as in a notebook, by a loop in a thread of its own.
+
+    An interrupt cancels it: nothing more is bought, and what is in flight is given up.
+    """
+    around = None
+    with contextlib.suppress(RuntimeError):
+        around = asyncio.get_running_loop()
+    if not around:
+        return asyncio.run(coroutine)
+    started: Future = Future()
+
+    def work() -> None:
+        with asyncio.Runner() as runner:  # whose end cancels what is left
+            started.set_result(runner.get_loop())
+            runner.get_loop().run_forever()
+
+    thread = threading.Thread(target=work, name="selfeval")
+    thread.start()
+    loop = started.result()
+    try:
+        found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
+        while not wait([found], 0.2).done:
+            if task and task.cancelling():  # `asyncio.run` takes the first interrupt for its own task, which waits here
+                raise KeyboardInterrupt
+        return found.result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()

@@ -1,0 +1,205 @@
+"""A dry run: requests are counted instead of sent.
+
+`counting` makes one of what is asked inside it. In a sweep, `SELFEVAL_PLAN` names the folder of the counts and
+`SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not stored gets a stand-in, so
+that what follows from it is counted too.
+"""
+
+import json
+import math
+import os
+import random
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from selfeval.paths import ROOT
+from selfeval.providers import models
+from selfeval.providers.models import Model
+from selfeval.providers.request import WORDS, Request, Response, estimate, is_computed
+
+LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
+COUNTS = "stored to_buy in_batches prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
+WORD = 3  # tokens for two words, and one more: what a text of so many words takes
+_counts: ContextVar[str] = ContextVar("counts", default="")
+
+
+def folder() -> Path | None:
+    """Return the folder of a dry run, None where this is none."""
+    name = _counts.get() or os.environ.get("SELFEVAL_PLAN")
+    return Path(name) if name else None
+
+
+def is_counting() -> bool:
+    """Tell whether this is inside `counting`, where nothing is written; a sweep's dry run writes to its shadow."""
+    return bool(_counts.get())
+
+
+@contextmanager
+def counting() -> Iterator[Path]:
+    """Make what is asked inside a dry run; yield the folder of its counts, for `prices`."""
+    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
+        token = _counts.set(name)
+        try:
+            yield Path(name)
+        finally:
+            _counts.reset(token)
+
+
+def count_stored(request: Request) -> None:
+    """Count, in a dry run, a request that has its reply in the store."""
+    if folder():
+        _write({"key": request.key, "model": request.model.id, "stored": 1, "to_buy": 0})
+
+
+def _write(line: dict) -> None:
+    calls = folder() / "calls"
+    calls.mkdir(exist_ok=True)
+    with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def price(model: Model, count: dict) -> tuple[float, float] | None:
+    """Return what a model's calls cost as (low, high) US dollars; None where nobody knows."""
+    if is_computed(model) or model.provider.embedded or not count["to_buy"]:
+        return 0.0, 0.0
+    if model.price is None:
+        return None
+    inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
+    low, high = (count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside for k in ("low", "high"))
+    part = 1 - count["in_batches"] / count["to_buy"] / 2
+    return low * part, high * part
+
+
+def prices(counts: Path):
+    """Return a DataFrame of what a dry run counted, a row per model; equal requests count once.
+
+    Dollars are null where nobody knows a price.
+    """
+    import pandas as pd
+
+    requests: dict[str, dict] = {}
+    for file in sorted(counts.glob("calls/*.jsonl")):
+        for line in map(json.loads, file.read_text("utf-8").splitlines()):
+            if line["to_buy"] or line["key"] not in requests:  # stored, and to be asked again by another
+                requests[line["key"]] = line
+    counted = pd.DataFrame([*requests.values()], columns=["model", *COUNTS]).fillna(0)
+    found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
+    usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
+    found = found if found["in_batches"].any() else found.drop(columns="in_batches")
+    low, high = (pd.Series([ends[k] for ends in usd], dtype=float) for k in (0, 1))  # null also where all are
+    return found.assign(usd_low=low, usd_high=high)
+
+
+def print_calls(counted) -> int:
+    """Print per model what is stored, what would be bought and what that takes; return the number of calls to buy.
+
+    counted: what `selfeval.providers.dry_runs.prices` returns.
+    """
+    stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
+    print(f"{stored} replies are stored, {to_buy} to buy")
+    if len(counted):
+        if "in_batches" in counted:
+            print(f"{counted['in_batches'].sum()} of them go out in batches, at half the price")
+        table = counted.rename(columns=lambda name: name.replace("_tokens", ""))
+        print(table.to_string(index=False, na_rep="?", float_format=dollars))
+        print(price_sentence(counted))
+    return to_buy
+
+
+def price_sentence(counted) -> str:
+    """Return what the counted calls cost, or for how many of them, and of which models, nobody knows.
+
+    A sum of known prices never stands for calls without one: it would be too small.
+    """
+    unpriced = counted[counted["usd_low"].isna()]
+    priced = counted.drop(unpriced.index)
+    low, high = (dollars(priced[f"usd_{end}"].astype(float).sum()) for end in ("low", "high"))
+    known = f"{low} USD for replies of typical length, {high} USD for the longest that limits allow"
+    if unpriced.empty:
+        return known
+    unknown = f"price unknown for {unpriced['to_buy'].sum():,} calls ({', '.join(unpriced['model'])})"
+    others = priced["to_buy"].sum()
+    if not others:
+        return unknown
+    return f"{unknown}; for the other {others:,}: {known}"
+
+
+def dollars(amount: float) -> str:
+    """Return dollars with four decimals, rounded up: what costs anything is not shown as nothing."""
+    return f"{math.ceil(round(amount * 10_000, 6)) / 10_000:.4f}"
+
+
+def reply(request: Request, messages: list[dict], parameters: dict, in_batch: bool = False) -> Response:
+    """Return a stand-in for the reply to a request, which is counted where it would be bought.
+
+    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
+    """
+    text, model = stand_in(messages, parameters, request.key), request.model
+    if not is_computed(model):
+        prompt, answer = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
+        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
+        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
+        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1, "in_batches": int(in_batch)}
+        line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
+        _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
+    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None
+    usage = {"prompt": 0, "completion": 0}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
+
+
+def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
+    """Return a text of the form that a request asks for: another one for every other request."""
+    if "likelihood" in parameters:
+        return messages[-1]["content"]
+    draw = random.Random(key)
+    if "embedding" in parameters:
+        return json.dumps([draw.random(), draw.random()])
+    form = (parameters.get("response_format") or {}).get("json_schema") or {}
+    wanted = re.findall(r"(\d+) words", str(messages[-1]["content"]))
+    length = min(int(wanted[-1]) if wanted else 12, 5000)
+    if "schema" in form:
+        return json.dumps(_instance(form["schema"], draw, length if wanted else 0))
+    return " ".join([f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
+
+
+def _instance(schema: dict, draw: random.Random, words: int):
+    """Return an instance of a JSON schema of this package's forms, drawn from what it allows.
+
+    words: of its texts, at least.
+    """
+    if "enum" in schema:
+        return draw.choice(schema["enum"])
+    if schema["type"] == "object":
+        return {name: _instance(part, draw, words) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [_instance(schema["items"], draw, words)]
+    more = [draw.choice(WORDS) for _ in range(words - 5)]
+    return " ".join([f"Stand-in {draw.random()} for a reason", *more])
+
+
+# a shadow of the files ------------------------------------------------------------------------------------------------
+
+
+def inside(value, root: Path):
+    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
+    if isinstance(value, list):
+        return [inside(each, root) for each in value]
+    path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
+    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
+        return value
+    mirror(path, root)
+    return f"{root}{path}"
+
+
+def mirror(path: Path, root: Path) -> None:
+    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        there = Path(f"{root}{file}")
+        if file.is_file() and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)

@@ -1,0 +1,493 @@
+"""The registry `data/models.yaml`: model id -> provider, names, parameters, price."""
+
+import inspect
+import math
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
+from typing import Annotated, Literal
+
+import yaml
+from annotated_types import Ge, Gt, Lt, MinLen, Predicate
+from dotenv import dotenv_values, load_dotenv
+
+from selfeval.bounds import read_yaml
+from selfeval.errors import InputError, check_name, did_you_mean
+from selfeval.paths import HOME, INSTALLED, shipped
+from selfeval.providers.gguf import checked_sha256
+from selfeval.secrets import READ, is_secret_name, redact
+
+DEFAULT_PROVIDER = "openrouter"
+PYTHON = "python"  # the provider of functions; no id can name it
+GGUF = "gguf"  # the provider of files; each is a provider of its own
+STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
+Text = Annotated[str, MinLen(1)]
+Count = Annotated[int, Gt(0)]
+Amount = Annotated[float, Gt(0)]
+Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
+# part: the roles of `simulation` that play it, as `selfeval.providers.request.ROLES` names them
+PLAYED_BY = {
+    "write texts": ("recognition",),
+    "recognise texts": ("recognition",),
+    "say which model they are": ("identity",),
+    "play the agent": ("recognition", "roleplay"),
+    "play the interrogator": ("recognition", "roleplay"),
+    "judge": ("roleplay",),
+    "say which models exist": ("existence",),
+}
+WHOLE = Predicate({"input", "output"}.issubset)
+LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")  # variables that say where keys go, or what is read
+
+
+def _load_env(file: Path) -> None:
+    """Take what a `.env` sets and the environment lacks; of a working folder, which may be anybody's, keys alone.
+
+    The one in a clone is as much the user's own as the code beside it.
+    """
+    if not INSTALLED:
+        load_dotenv(file)
+        return
+    given = {name: value for name, value in dotenv_values(file).items() if value is not None}
+    for name, value in given.items():
+        if is_secret_name(name):
+            os.environ.setdefault(name, value)
+    if passed_over := [name for name in given if LEADS.fullmatch(name) and name not in os.environ]:
+        what = f"{', '.join(passed_over)} of {file} is not used, since only keys are taken from a folder's .env"
+        print(f"{what}; set it in the environment.", file=sys.stderr)
+
+
+_load_env(HOME / ".env")
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Who serves a model; the fields are explained at the top of `data/models.yaml`."""
+
+    name: str
+    base_url: str | None = None
+    base_url_env: str | None = None
+    keys: tuple[Annotated[str, Predicate(str.isidentifier)], ...] = ()  # names of variables, not the keys
+    hosted: bool = False
+    plain_http: bool = False
+    concurrency: Count = math.inf  # whole where a registry gives it
+    deadline: Amount = 600.0
+    requests_per_minute: Amount = math.inf
+    tokens_per_minute: Amount = math.inf
+    answer_tokens: Count = 2000
+    json_schema: bool = False
+    logprobs: bool = False
+    seeded: bool = False
+    effort: bool = False
+    prefill: bool = False
+    batch: Literal["inline", "files"] | None = None
+    likelihood: Literal["grammar", "prompt_logprobs"] | None = None
+    embedded: dict | None = None
+    __pydantic_config__ = STRANGERS
+
+    def __repr__(self) -> str:
+        return f"Provider({self.name!r})"
+
+    @property
+    def url(self) -> str | None:
+        """Return the address in use, with the environment's override."""
+        return (self.base_url_env and os.environ.get(self.base_url_env)) or self.base_url
+
+    @property
+    def key(self) -> str | None:
+        """Return the API key, or None where none is set."""
+        if name := self.key_variable:
+            READ[name] = os.environ[name].strip()
+            return READ[name]
+        return None
+
+    @property
+    def key_variable(self) -> str | None:
+        """Return the name of the variable that has the API key, or None where none is set."""
+        return next((name for name in self.keys if os.environ.get(name, "").strip()), None)
+
+    @property
+    def key_source(self) -> str:
+        """Return the name of the variable that has the API key and where it is set, "" where none is."""
+        name = self.key_variable
+        if name is None:
+            return ""
+        in_file = (dotenv_values(HOME / ".env").get(name) or "").strip()
+        if not in_file:
+            return f"{name} in the environment"
+        if in_file == os.environ[name].strip():
+            return f"{name} in .env"
+        return f"{name} in the environment, which goes before that in .env"
+
+    @property
+    def address(self) -> str:
+        """Return the address in use as it may be shown and stored: a password in it is a key, and not part of it."""
+        scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
+        return f"{scheme}://{address.rpartition('@')[2]}"
+
+    def identity(self) -> dict:
+        """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
+        if self.embedded:
+            name = self.embedded.get("provider", self.name)
+            return {"provider": name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
+        own = not self.hosted or self.url != self.base_url
+        return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model under study: what the API takes, what figures show, what a reply may call it."""
+
+    id: Text
+    provider: Provider
+    api_name: str
+    display: Text
+    family: str = ""
+    developer: str = ""
+    names: tuple[str, ...] = ()
+    system: str | None = None
+    parameters: dict = field(default_factory=dict)
+    reasoning: bool = False
+    reasoning_tokens: Count = 16_000
+    price: Annotated[dict[Literal["input", "output", "cached"], Price], MinLen(2), WHOLE] | None = None
+    cache_control: bool = False
+    simulation: dict | None = None
+    call: Callable | None = None
+    stored: bool = False  # the replies of `call` are
+    gguf: Text | None = None  # the path of its weights
+    context: Count | None = None  # tokens, of these weights alone
+    __pydantic_config__ = STRANGERS
+
+    def __repr__(self) -> str:
+        return f"Model({self.id!r})"
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Return the display name, then the aliases."""
+        return (self.display, *self.names)
+
+    def in_batches(self) -> "Model":
+        """Return the model with half of its price, as batches have it."""
+        return replace(self, price=self.price and {part: usd / 2 for part, usd in self.price.items()})
+
+    def with_room(self, parameters: dict) -> dict:
+        """Return parameters whose most tokens of a reply leave room for thinking besides."""
+        limits = ("max_tokens", "max_completion_tokens")
+        return parameters | {k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits}
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Registry:
+    providers: dict[str, dict | None] | None = None
+    models: list[dict] | None = None
+    __pydantic_config__ = STRANGERS
+
+
+def registry_files() -> tuple[Path, ...]:
+    """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
+    own = os.environ.get("SELFEVAL_MODELS")
+    return (shipped("models.yaml"), *([Path(own)] if own else []))
+
+
+def _function(name: str, folder: Path) -> Callable:
+    """Return a function by its name, `package.module:function`, imported when it is first asked, also from a folder."""
+
+    @cache
+    def imported() -> Callable:
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+        try:
+            return _filter_parameters(resolve_name(name))
+        except Exception as error:  # whatever a module does when it is imported
+            why = f"{type(error).__name__}: {error}"
+            raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error
+
+    return lambda messages, **parameters: imported()(messages, **parameters)
+
+
+@cache
+def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model]]:
+    providers: dict[str, Provider] = {}
+    models: dict[str, Model] = {}
+    for path in files:
+        file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
+        try:
+            content = read_yaml(path.read_text(encoding="utf-8")) or {}
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
+            raise InputError(f"{file} cannot be read: {error}.") from error
+        registry = decode(_Registry, content, file)
+        ours = dict(providers)
+        for name, entry in (registry.providers or {}).items():
+            providers[name] = decode(Provider, {"name": name, **(entry or {})}, file, "providers", name)
+            _say_what_moves(file, providers[name], ours)
+        own = [_model(entry, providers, file, number, folder) for number, entry in enumerate(registry.models or ())]
+        for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
+            if twice := _twice(names):
+                raise InputError(f"{file} gives the {what} {twice!r} to two models; each needs its own.")
+        models |= {model.id: model for model in own}
+    _ = [provider.key for provider in providers.values()]  # from now on they are not shown
+    # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
+    return providers, {i: replace(m, provider=providers.get(m.provider.name, m.provider)) for i, m in models.items()}
+
+
+def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider]) -> None:
+    """Say where a file of the user's leads a provider, or a key, that has an address in our registry."""
+    homes = {key: each.base_url for each in ours.values() if each.hosted for key in each.keys}
+    before = ours.get(provider.name)
+    said = []
+    if before and before.hosted and provider.url != before.base_url:
+        said.append(f"asks `{provider.name}` at {provider.address} and not at {before.base_url}")
+    if keys := [key for key in provider.keys if homes.get(key, provider.url) != provider.url]:
+        said.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
+    if said:
+        print(f"{file} {', and '.join(said)}; use it only if that is meant (docs/strangers.md).", file=sys.stderr)
+
+
+def _twice(names: list[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, folder: Path | None) -> Model:
+    provider, api_name = _split(str(entry.get("id")), providers)
+    if "provider" in entry:
+        provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
+    rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
+    rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
+    if "gguf" in entry or "context" in entry:
+        rest |= _file_entry(entry, providers[GGUF], file, folder or shipped("models.yaml").parent)
+    if entry.get("provider") == PYTHON and provider is None:
+        name = str(entry.get("model"))
+        if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
+            rule = "a function is named as `package.module:function`, in the file of SELFEVAL_MODELS alone"
+            raise InputError(f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}.")
+        rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": _function(name, folder)}
+    return decode(Model, rest, file, "models", str(entry.get("id", number)))
+
+
+def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
+    """Return the fields of a model that is a GGUF file; its path goes on from the registry's folder."""
+    if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
+        rule = "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
+        raise InputError(f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out.")
+    return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
+
+
+def decode(kind: type, entry: dict, file: str, *place: str):
+    """Return a part of a file as an object of its class; raise `InputError` that names the field which is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        return _decoder(kind).validate_python(entry)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+    value, rule = wrong["input"], wrong["msg"].removeprefix("Value error, ")
+    if wrong["type"] == "unexpected_keyword_argument":
+        known = [each.name for each in fields(kind)]
+        rule = f"unknown field{did_you_mean(wrong['loc'][-1], known)}; known are {', '.join(known)}"
+    elif isinstance(value, str | int | float):  # what is more may be without end
+        rule = f"{rule}, got {value!r}"
+    where = ".".join((*place, *map(str, wrong["loc"])))
+    raise InputError(redact(f"{file} is wrong{f' at {where}' * bool(where)}: {rule}."))
+
+
+@cache
+def _decoder(kind: type):
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | None, str]:
+    """Return provider and API name of an id: `provider:name`, `local/...`, `sim/...`, or `developer/name`."""
+    head, colon, rest = model_id.partition(":")
+    if colon and head in providers:
+        return providers[head], rest
+    head, slash, rest = model_id.partition("/")
+    if slash and head in ("local", "sim"):
+        return providers[head], rest
+    return (providers[DEFAULT_PROVIDER] if slash else None), model_id
+
+
+# asking ---------------------------------------------------------------------------------------------------------------
+
+
+def providers() -> dict[str, Provider]:
+    """Return all providers by name."""
+    return _read(registry_files())[0]
+
+
+def models() -> dict[str, Model]:
+    """Return all listed models by id, in the registry's order."""
+    return _read(registry_files())[1]
+
+
+def get(model_id: str | Model | Callable) -> Model:
+    """Return the model with this id; one that is not listed is used by its id if that names a provider.
+
+    A Python function is a model that is called as the function is; from then on its name is its id. Raises `InputError`
+    for an id that is neither listed nor of the form `developer/model` or `provider:model`.
+    """
+    if isinstance(model_id, Model):
+        return _with_weights(model_id)
+    if callable(model_id):
+        return _given(getattr(model_id, "__name__", type(model_id).__name__).strip("<>"), model_id)
+    if not isinstance(model_id, str):
+        raise InputError(f"A model must be an id (a text) or a Python function, got {model_id!r:.80}.")
+    listed = models()
+    if model_id in listed or model_id in FUNCTIONS:
+        return _with_weights(listed.get(model_id) or FUNCTIONS[model_id])
+    provider, api_name = _split(model_id, providers())
+    if provider and provider.name == GGUF and provider.embedded:
+        path = Path(api_name).absolute()
+        return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
+    if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
+        raise InputError(
+            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists the registry; others "
+            f"are written `developer/model` (OpenRouter) or `provider:model` (by {', '.join(providers())})."
+        )
+    twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
+    if twin is None:
+        return Model(model_id, provider, api_name, display=api_name.rpartition("/")[2])
+    if twin.provider == provider:
+        return twin
+    # The same model from another provider: its names hold, its price need not.
+    return replace(twin, id=model_id, provider=provider, api_name=api_name, price=None, call=None)
+
+
+def _with_weights(model: Model) -> Model:
+    """Return a model of a GGUF file with the hash of its bytes, which from now on are a provider of their own."""
+    embedded = model.provider.embedded
+    if model.gguf is None or "sha256" in embedded:
+        return model
+    sha256 = checked_sha256(Path(model.gguf))
+    settings = embedded["settings"] | ({"context": model.context} if model.context else {})
+    embedded = embedded | {"file": model.gguf, "sha256": sha256, "settings": settings, "alias": f"sha256:{sha256}"}
+    name = f"{GGUF} {sha256[:16]} {settings['context']}"
+    return replace(model, provider=replace(model.provider, name=name, embedded=embedded))
+
+
+def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
+    """Return a model that a Python callable serves: `call(messages, **parameters)`, plain or asynchronous.
+
+    It is given those parameters (temperature, max_tokens, ...) that it takes, and returns an `asking.request.Response`
+    or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
+    changes.
+    """
+    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
+
+
+class _Callable(ModuleType):
+    """`selfeval.providers.models()` lists the models, which is what somebody who types it wants."""
+
+    def __call__(self):
+        return import_module("selfeval.providers.embedded").list_models()
+
+
+sys.modules[__name__].__class__ = _Callable
+FUNCTIONS: dict[str, Model] = {}  # name: the model that a user's function is
+
+
+def _given(name: str, call: Callable) -> Model:
+    """Return a function of the user's as a model, which is found by its name from then on."""
+    model = FUNCTIONS[name] = replace(from_callable(call, name), developer=name)
+    return model
+
+
+def _filter_parameters(call: Callable) -> Callable:
+    """Return a callable that takes all parameters and hands on those that `call` takes."""
+    takes = inspect.signature(call).parameters
+    every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
+
+    def ask(messages: list[dict], **parameters):
+        return call(messages, **{name: value for name, value in parameters.items() if every or name in takes})
+
+    return ask
+
+
+def check_part(model: Model, part: str) -> Model:
+    """Return a model that can play a part of `PLAYED_BY`; raise `InputError` for a simulated one that cannot."""
+    if _plays(model, part):
+        return model
+    able = [each.id for each in models().values() if each.simulation is not None and _plays(each, part)]
+    others = f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
+    raise InputError(f"{model.id} cannot {part}; {others} can.")
+
+
+def stripped(value):
+    """Return a text without blanks around it, its accents composed; other values, and such a text, as they are."""
+    if not isinstance(value, str) or (value == value.strip() and unicodedata.is_normalized("NFC", value)):
+        return value
+    return unicodedata.normalize("NFC", value.strip())
+
+
+def _plays(model: Model, part: str) -> bool:
+    """Tell whether a model plays a part: every one that is not simulated, and one whose role is for this part."""
+    if model.simulation is None or model.provider.name != "sim":
+        return True
+    role = model.simulation.get("role") or "recognition"
+    known = {role for roles in PLAYED_BY.values() for role in roles}
+    return role in PLAYED_BY[part] or role not in known  # an unknown one is refused where it is to answer
+
+
+def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = "") -> list[Model]:
+    """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
+
+    A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises `InputError` for an unknown id,
+    an empty list, one model given twice, or a simulated one that cannot play the part.
+    """
+    ids = listed(ids, "models")
+    if isinstance(ids, Mapping):
+        ids = [_given(str(name), call) if callable(call) else get(call) for name, call in ids.items()]
+    ids = [ids] if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable) else list(ids)
+    if not ids:
+        raise InputError("A list of models must name at least one, got [].")
+    found = [get(i) for i in ids]
+    for model in found:
+        check_name("models", model.id)
+        if (name := stripped(model.id)) != model.id:
+            raise InputError(f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}; write it so.")
+    if twice := _twice([model.id for model in found]):
+        called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
+        raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
+    if part:
+        for model in found:
+            check_part(model, part)
+    return found
+
+
+def listed(given, name: str):
+    """Return the list that a text holds as JSON, as `papermill -p models '["a", "b"]'` passes it; else what is given.
+
+    name: of the parameter, for the sentence on a text that only begins as a list.
+    """
+    if not isinstance(given, str) or not given.lstrip().startswith("["):
+        return given
+    with suppress(yaml.YAMLError):
+        if isinstance(found := read_yaml(given), list):
+            return found
+    raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
+
+
+def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
+    """Return {id: its `family` or `developer`} of the ids that have one in the registry, also at another provider."""
+    found = {}
+    for i in ids:
+        with suppress(InputError):  # people, and labels of files made elsewhere
+            found[i] = getattr(models().get(i) or get(i), by)
+    return {i: group for i, group in found.items() if group}
+
+
+def display_names(ids: Iterable[str]) -> dict[str, str]:
+    """Return {id: display name} of the ids that the registry lists."""
+    return {i: models()[i].display for i in ids if i in models()}

@@ -1,0 +1,339 @@
+"""What is asked, what comes back, what it may cost, what makes two requests the same, and what simulated models say."""
+
+import hashlib
+import inspect
+import json
+import random
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+
+from selfeval.errors import InputError, SelfevalError, check_one_of, is_amount, is_count
+from selfeval.providers.models import Model, models
+from selfeval.reading import thinking
+
+UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
+STORED = ("ok", "refusal", *UNANSWERED)  # the statuses of what is stored; an error is no reply
+MOST_AGAIN = 9  # times that a request is asked again
+SURROGATES = re.compile("[\ud800-\udfff]")
+GIVEN = "; a function is given messages, [{'role': 'user', 'content': 'Hello'}], and not a text"
+BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
+_BLOCK = re.compile(
+    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8,64})[.:]\n\n"
+    r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
+    re.M | re.S,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to one model.
+
+    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
+    an answer (a text does), so that it is not asked for again. shared: characters of the first message that other
+    questions share, for a provider's cache; no part of the request's identity.
+    """
+
+    model: Model
+    messages: list[dict]
+    parameters: dict = field(default_factory=dict)
+    sample: int = 0
+    seed: int = 0
+    cut_counts: bool = False
+    shared: int = 0
+
+    def full(self) -> tuple[list[dict], dict]:
+        """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
+        messages, own = self.messages, self.model.parameters
+        if self.model.system:
+            system, rest = [self.model.system], messages
+            if messages[0]["role"] == "system":
+                system, rest = [self.model.system, messages[0]["content"]], messages[1:]
+            messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
+        parameters = {k: v for k, v in (own | self.parameters).items() if v is not None and own.get(k, 0) is not None}
+        if self.model.provider.seeded:
+            parameters["seed"] = self.seed * 1_000_000 + self.sample
+        return messages, parameters
+
+    @cached_property
+    def identity(self) -> str:
+        """Return everything that can change the reply, and nothing else, as canonical JSON."""
+        messages, parameters = self.full()
+        asked = {"messages": messages, "parameters": parameters, "sample": self.sample}
+        return canonical(asked | {"provider": self.model.provider.identity(), "model": self.model.api_name})
+
+    @cached_property
+    def key(self) -> str:
+        """Return the request's identity as the store's key."""
+        return key_of(self.identity)
+
+
+def read_again(text: str) -> tuple[list[str], int]:
+    """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
+    parts = [part.strip() for part in str(text).split(",") if part.strip()]
+    statuses, times = [p for p in parts if not p.isdecimal()], [int(p) for p in parts if p.isdecimal()]
+    known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
+    if not isinstance(text, str) or not known or len(times) > 1 or not 1 <= (times or [1])[0] <= MOST_AGAIN:
+        raise InputError(
+            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
+            f"1 to {MOST_AGAIN} of how often, got {text!r}."
+        )
+    return statuses, (times or [1])[0]
+
+
+def readable(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, which no file and no database takes."""
+    return text if text.isascii() else SURROGATES.sub("\ufffd", text)
+
+
+@dataclass(frozen=True)
+class Response:
+    """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
+
+    usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the
+    attempt that succeeded. logprobs: per token of the reply (token, log-probability, {alternative: log-probability}).
+    adapted: parameters sent otherwise than asked: under another name, left out (None), or with a larger allowance (a
+    number). earlier: the statuses of earlier replies to the same request, oldest first, where it was asked again.
+    """
+
+    text: str = ""
+    status: str = "ok"
+    finish_reason: str | None = None
+    usage: dict = field(default_factory=dict)
+    cost: float | None = None
+    served_model: str | None = None
+    served_by: str | None = None
+    request_id: str | None = None
+    latency: float = 0.0
+    attempts: int = 0
+    reasoning: str | None = None
+    logprobs: list | None = None
+    adapted: dict | None = None
+    error: str | None = None
+    earlier: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        vars(self).update({name: readable(value) for name, value in vars(self).items() if isinstance(value, str)})
+
+    def to_dict(self) -> dict:
+        """Return the fields that hold something, for JSON."""
+        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+
+    @property
+    def only_thought(self) -> bool:
+        """Tell whether a model that had no room for thinking spent on it all that it was given."""
+        had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
+        return self.status == "length" and not self.text.strip() and not had_room
+
+    def without_thinking(self) -> "Response":
+        """Return the response with thinking that a function left in its text in `reasoning`."""
+        thought, said = thinking.split(self.text)
+        if said == self.text:
+            return self
+        status = "empty" if self.status == "ok" and not said.strip() else self.status
+        return replace(self, text=said, status=status, reasoning=self.reasoning or thought)
+
+    def tokens(self) -> int:
+        """Return the tokens of prompt and reply, 0 where the provider does not count them."""
+        return self.usage.get("prompt", 0) + self.usage.get("completion", 0)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Response":
+        """Return the response that `to_dict` wrote; fields of other versions are passed over."""
+        return cls(**{k: v for k, v in values.items() if k in cls.__dataclass_fields__})
+
+
+def is_computed(model: Model) -> bool:
+    """Tell whether the reply is computed and not stored: a simulated model, or a function unless it says so."""
+    return (model.call is not None and not model.stored) or model.provider.name == "sim"
+
+
+async def compute(request: Request) -> Response:
+    """Return the response of a simulated model, or of a function of the user's."""
+    return await ask_callable(request.model.call or partial(answer, request), *request.full())
+
+
+async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
+    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+
+    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    """
+    try:
+        answer = function(messages, **parameters)
+        answer = await answer if inspect.isawaitable(answer) else answer
+        if isinstance(answer, str):
+            return Response(answer, "ok" if answer.strip() else "empty")
+        if isinstance(answer, Response):
+            if answer.status != "error":
+                check_response(answer.to_dict(), len(answer.earlier))
+            return answer
+        said = f"TypeError: the function must return a text or a Response, got {answer!r:.80}"
+        return Response(status="error", error=said)
+    except SelfevalError:
+        raise
+    except Exception as error:
+        given = GIVEN * isinstance(error, AttributeError | TypeError)
+        return Response(status="error", error=f"{type(error).__name__}: {error}{given}")
+
+
+def check_response(response, number: int) -> None:
+    """Raise `ValueError` unless the client itself could have stored this as its reply with this number."""
+    if not isinstance(response, dict) or not isinstance(response.get("text"), str):
+        raise ValueError("a response has a `text` that is text")
+    if (status := response.get("status", "ok")) not in STORED:
+        raise ValueError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
+    earlier = response.get("earlier", [])
+    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
+        raise ValueError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
+    for name in ("cost", "latency", "attempts"):
+        if (value := response.get(name)) is not None and not is_amount(value):
+            raise ValueError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
+    usage = response.get("usage", {})
+    if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
+        raise ValueError("the usage of a response holds whole numbers of at least 0")
+    json.dumps(response, allow_nan=False)
+
+
+def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
+    """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
+    unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
+    prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
+    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
+
+
+# what makes two requests the same -------------------------------------------------------------------------------------
+
+
+def canonical(request: dict) -> str:
+    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    try:
+        return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
+
+
+def key_of(canonical_request: str) -> str:
+    """Return the store's key of a request: the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical_request.encode()).hexdigest()
+
+
+def stored_key(key: str, number: int) -> str:
+    """Return under which key a reply is stored: the request's own, with a number behind it where it was asked again."""
+    return f"{key} {number}" if number else key
+
+
+def request_key(key: str) -> str:
+    """Return the request's own key of a key under which a reply is stored."""
+    return re.sub(r" [1-9]$", "", key)
+
+
+# messages, which every evaluation puts its questions together from ----------------------------------------------------
+
+
+def user(text: str) -> list[dict]:
+    """Return a conversation of one user turn."""
+    return [{"role": "user", "content": text}]
+
+
+def mark_of(text: str) -> str:
+    """Return a line that a text does not contain: eight digits of its own hash, or more where it was made to hold them.
+
+    Such a text takes some billion tries, and every other keeps the mark that stored requests have.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    marks = (f"TEXT {digest[:length]}" for length in (8, 16, 32))
+    return next((mark for mark in marks if mark not in text), f"TEXT {digest}")
+
+
+def fenced(text: str) -> str:
+    """Return a text between two equal lines that it does not contain."""
+    mark = mark_of(text)
+    return f"Read the text between the two lines {mark}.\n\n{mark}\n{text}\n{mark}\n\n"
+
+
+def titled(title: str, text: str) -> str:
+    """Return a text with its title, between two equal lines that it does not contain."""
+    return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
+
+
+def blocks(question: str) -> list[tuple[str, str]]:
+    """Return (title, text) of every text that a question shows; the title of a lone text is empty."""
+    return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
+
+
+def choice_format(choices: Mapping[str, Sequence]) -> dict:
+    """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
+    kinds = {str: "string", int: "integer"}
+    fields = {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()}
+    return object_format(next(iter(choices)), fields)
+
+
+def object_format(name: str, fields: dict) -> dict:
+    """Return a `response_format` whose reply is a JSON object with these fields and no others."""
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+# simulated models: real answers to the real prompts, drawn from rates that are known ----------------------------------
+
+# role: who plays it, (model, rates, messages, draw) -> reply, and the rates it knows
+ROLES: dict[str, tuple[Callable, Collection[str]]] = {}
+WORDS = (
+    "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
+    "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "
+    "narrow early patient bright hollow distant common curious steady open careful plain sudden ordinary"
+).split()
+VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
+
+
+def answer(request: Request, messages: list[dict], **parameters) -> Response:
+    """Return what a simulated model answers to the messages of a request.
+
+    Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when it is imported: the
+    packages `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay` do. Every
+    draw is seeded by the request, so the same request always has the same reply; what a simulated model writes carries
+    its tell, a word that no other writes.
+    """
+    model = request.model
+    rates = dict(model.simulation or {})
+    role = rates.pop("role", None) or "recognition"
+    check_one_of(f"role` of `{model.id}", role, ROLES)
+    reply, known = ROLES[role]
+    if unknown := set(rates) - set(known):
+        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+    seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
+    draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
+    text = reply(model, rates, messages, draw)
+    usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
+
+
+def write(model: Model, question: str, draw: random.Random) -> str:
+    """Write a text with the model's tell, of as many words as the question asks for."""
+    wanted = re.search(r"(\d+) words", question)
+    words: list[str] = []
+    while len(words) < (int(wanted[1]) if wanted else 60):
+        first, second, third = draw.sample(WORDS, 3)
+        words += ["The", first, second, draw.choice(VERBS), "a", third, tell(model.id) + "."]
+    return " ".join(words)
+
+
+@cache
+def tell(author: str) -> str:
+    """Return the word that an author's texts carry: four syllables from a hash of its id."""
+    digest = hashlib.sha256(author.encode()).digest()
+    return "".join("bdfgklmnprstvz"[digest[i] % 14] + "aeiou"[digest[i + 1] % 5] for i in range(0, 8, 2))
+
+
+def author_of(text: str) -> str | None:
+    """Return the id of the simulated author whose tell stands in a text, or None."""
+    return next((m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None)

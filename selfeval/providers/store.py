@@ -1,0 +1,602 @@
+"""Every reply that was paid for, once, on disk, for many processes at a time.
+
+A request is claimed, sent, then stored; the claim of a process that died is taken over. What was spent under a ceiling,
+and what is reserved for the calls in flight, is one sum in the same file. Each change is one short transaction in the
+caller's thread. One store per host, then `Store.merge`.
+"""
+
+import asyncio
+import contextlib
+import json
+import lzma
+import os
+import re
+import secrets
+import socket
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from selfeval.bounds import bounded_lines
+from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount
+from selfeval.paths import DATA, HOME, make_private_folder, open_private, replacing
+from selfeval.providers import dry_runs
+from selfeval.providers.models import Model
+from selfeval.providers.request import (
+    MOST_AGAIN,
+    UNANSWERED,
+    canonical,
+    check_response,
+    key_of,
+    request_key,
+    stored_key,
+)
+
+VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
+TABLES = {
+    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
+    "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
+    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
+    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
+    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused: parameters left out
+    "batches": ("id TEXT PRIMARY KEY", "there", "model TEXT", "state TEXT", "owner TEXT", "since REAL", "refused"),
+    "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
+}
+PATIENCE = 60.0  # seconds that a change waits for a locked file
+CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
+OTHER_HOST_SECONDS = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
+BATCH = "batch "  # how the owner of a claim begins that is a batch
+CENT = 1e-9  # dollars that rounding makes or leaves
+in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
+
+
+# who holds a claim ----------------------------------------------------------------------------------------------------
+
+
+def own_name() -> str:
+    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
+    return _own(os.getpid())
+
+
+@lru_cache(1)
+def _own(pid: int) -> str:
+    return _name(psutil.Process(pid))
+
+
+def _name(process: psutil.Process) -> str:
+    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
+    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
+
+
+def has_ended(owner: str, since: float) -> bool:
+    """Tell whether the process that owns a claim is gone, so that nobody will give it back; a batch never is."""
+    if owner.startswith(BATCH):
+        return False
+    try:
+        host, pid, _ = owner.rsplit(":", 2)
+        if host != socket.gethostname():
+            return time.time() > since + OTHER_HOST_SECONDS
+        process = psutil.Process(int(pid))
+        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
+    except (psutil.Error, ValueError):
+        return True
+
+
+# the ceiling ----------------------------------------------------------------------------------------------------------
+
+
+class Ceiling:
+    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
+
+    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
+    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
+    """
+
+    def __init__(self, name: str, most: float):
+        self.name, self.most = name, most
+        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
+        self._unknown: Model | None = None  # whose replies cost nobody knows what
+
+    @classmethod
+    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
+        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+
+        Where there is none, one of so many dollars, or None.
+        """
+        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
+        if text and max_cost is not None:
+            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
+        if not text:
+            if max_cost is not None and not is_amount(max_cost):
+                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
+            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
+        name, _, amount = text.rpartition(":")
+        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
+            raise InputError(f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD, got {text!r}.")
+        return cls(name or own_name(), most)
+
+    def at_most(self, model: Model, prompt: int, completion: int) -> float:
+        """Return what a call of so many tokens costs at most."""
+        if model.price is None:
+            return self._dearest.get(model.id, 0.0)
+        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
+
+    def learn(self, model: Model, cost: float | None) -> None:
+        """Take note of what a reply cost.
+
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        """
+        if cost is None and model.provider.hosted:
+            self._unknown = model
+        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
+
+    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
+        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
+
+        Raises `BudgetError` where nothing is in flight.
+        """
+        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
+        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
+        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
+        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
+            return ""
+        if owner:
+            return owner
+        if self._unknown:
+            raise BudgetError(
+                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or set no ceiling."
+            )
+        raise BudgetError(
+            f"The next call may cost ${dry_runs.dollars(amount)}, and ${dry_runs.dollars(spent)} of the ceiling of "
+            f"${self.most:.6g} are "
+            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
+        )
+
+
+def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
+    """Return the variable that has all clients of a sweep spend at most so much together, and say how exact that is.
+
+    hosts: each has a store of its own, and with it a part of the sum.
+    """
+    if max_cost is None:
+        return {}
+    print(f"at most {max_cost:g} USD, plus at most what is in flight when they are spent")
+    return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
+
+
+# the store ------------------------------------------------------------------------------------------------------------
+
+
+class Store:
+    """Replies in a file that many processes change in short transactions, with a second layer of recorded replies.
+
+    path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
+    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
+    replay mode then `data/recorded`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
+    a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
+    """
+
+    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
+        self.path = place(path)
+        self._connection: sqlite3.Connection | None = None
+        self._turn, self._checkpointed = threading.RLock(), 0.0
+        given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
+        self.replay = given not in (None, False, "", "0")
+        self.recorded_folders = [recorded or DATA / "sample"]
+        if self.replay and given not in (True, "1"):
+            self.recorded_folders.append(HOME / Path(given).expanduser())
+            if not self.recorded_folders[-1].is_dir():
+                raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
+        elif self.replay and recorded is None:
+            self.recorded_folders.append(DATA / "recorded")
+        self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
+        self.failure: StoreError | None = None  # why nothing more is to be sent
+
+    # the file ---------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _in_words(self, done: str) -> Iterator[None]:
+        """Make one sentence of what SQLite and the file system raise."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+            what = f"The response store {self.path} cannot be {done}: {error}."
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreError(f"{what} Another process holds it: end that one.") from error
+            self._disconnect()
+            raise StoreError(f"{what} Make room, check its permissions, or name another file.") from error
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, for reading."""
+        with self._turn, self._in_words("read"):
+            yield self._connect()
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside a transaction that no other process interrupts."""
+        with self._turn, self._in_words("written"):
+            with self._connect() as connection:  # which ends the transaction
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+            if time.monotonic() > self._checkpointed + CHECKPOINT:
+                self._checkpointed = time.monotonic()
+                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _connect(self) -> sqlite3.Connection:
+        until = time.monotonic() + PATIENCE
+        while self._connection is None:
+            with self._in_words("opened"):
+                try:
+                    self._connection = self._open_to_read() if dry_runs.folder() else self._open()
+                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        make_private_folder(self.path.parent)
+        with contextlib.suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
+            open_private(self.path, "x").close()
+        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            _distrust(connection)
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open it without writing a byte beside it; an empty one where there is none."""
+        in_use = Path(f"{self.path}-wal").exists()
+        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        there = self.path.exists()
+        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
+        try:
+            _distrust(connection)
+            if not there:
+                _make_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse one that is not ours."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "replies" not in tables:
+            raise StoreError(f"{self.path} is a database of something else; name another file in SELFEVAL_STORE.")
+        with connection:
+            if version < VERSION:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                    connection.execute("DROP TABLE IF EXISTS claims")  # of 0.1: no process of it is at work
+                connection.execute(f"PRAGMA user_version={VERSION}")
+            _make_tables(connection)
+
+    def _disconnect(self) -> None:
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again, and tries again to write."""
+        with self._turn:
+            self._disconnect()
+        self.failure = None
+
+    # reading ---------------------------------------------------------------------------------------------------------
+
+    def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
+        """Return the line of a recorded reply; a folder is read when the ones before it lack a key."""
+        for folder in self.recorded_folders:
+            if folder not in self._lines:
+                self._lines[folder] = by_key(folder)
+            if line := self._lines[folder].get(key):
+                return line
+        return None
+
+    def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
+        """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
+
+        Where one was asked again it is the first reply that is an answer or a refusal, else the last. Raises
+        `ReplayMiss` in replay mode where one lacks a reply, naming what differs from the nearest recorded request.
+        """
+        found: dict[str, str] = {}
+        if not self.replay:
+            query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
+                       ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
+            with self.read() as connection:
+                found = dict(connection.execute(query, (json.dumps(list(requests)), MOST_AGAIN)))
+        served: dict[str, dict] = {}
+        for key, request in requests.items():
+            for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
+                if each not in found and (line := self._recorded(each)):
+                    found[each] = read_line(*line)[2]
+                if each in found:
+                    with self._in_words("read"):
+                        served[key] = json.loads(found[each])
+                    if served[key].get("status", "ok") not in UNANSWERED:
+                        break
+            if self.replay and key not in served:
+                lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
+                raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
+        return served
+
+    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order; see `export_file`."""
+        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+        with self._in_words("read"):
+            yield from self._connect().execute(query, (like,))
+
+    def statistics(self) -> list[dict]:
+        """Return replies, tokens and cost per provider and model."""
+        names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
+        query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
+            sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
+            sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
+            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
+            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
+        with self.read() as connection:
+            return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
+        with self.read() as connection:
+            return dict(connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1"))
+
+    # in flight -------------------------------------------------------------------------------------------------------
+
+    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | str | None:
+        """Wait until this request is ours to send (None), another process has its reply, or a batch has it (its name).
+
+        The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
+        cannot fit.
+        """
+        while True:
+            with self.change() as connection:
+                response, owner = self._claim(connection, key, ceiling, amount)
+            if not owner:
+                return response
+            if owner.startswith(BATCH):
+                return owner.removeprefix(BATCH)
+            await asyncio.sleep(0.1)
+
+    def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
+        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
+        if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
+            return json.loads(stored[0]), ""
+        query, values = "SELECT * FROM claims WHERE key = ?", [key]
+        if ceiling:
+            query, values = f"{query} OR (purse = ? AND owner <> ?)", [key, ceiling.name, own_name()]
+        for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
+            if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
+                self._note(connection, held, "abandoned", f"in flight when {owner} ended")
+                self._end(connection, held, owner, purse, reserved)  # it may have been spent
+            elif held == key:
+                return None, owner
+        if ceiling and ceiling.holder(connection, amount):
+            return None, "who may leave room"
+        values = (key, own_name(), time.time(), amount, ceiling and ceiling.name)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
+        in_flight.add(f"{self.path} {key}")
+        return None, ""
+
+    async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
+        """Store a reply to a canonical request, book its cost and end its claim.
+
+        A reply that cannot be written is put into an export file, which the `StoreError` names.
+        """
+        text = json.dumps(response, allow_nan=False)
+        try:
+            with self.change() as connection:
+                values = (key, request, text, time.time())
+                new = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values).rowcount
+                connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%"))
+                cost = response.get("cost") if new else None  # of a batch for which several wait, the first books it
+                self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
+        except StoreError as error:
+            self.failure = self._rescue(export_line(key, request, text), error)
+            raise self.failure from error
+        finally:
+            in_flight.discard(f"{self.path} {key}")
+
+    def release(self, key: str, ceiling: Ceiling | None, cost: float | None, outcome="", detail="", batch=None) -> None:
+        """Give a claim back without a reply, and note how that came, if an outcome is given.
+
+        cost: dollars of replies that are not stored. batch: that waits for the batch which had it; a newer claim stays.
+        Where the file cannot be written now, the claim is left over.
+        """
+        in_flight.discard(f"{self.path} {key}")
+        with contextlib.suppress(StoreError), self.change() as connection:
+            if outcome:
+                self._note(connection, key, outcome, detail)
+            owner = batch.get_name() if batch else own_name()
+            self._end(connection, key, owner, ceiling and ceiling.name, cost)
+
+    def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
+        """End a claim of this owner (LIKE), and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, owner))
+        if purse and cost:
+            query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+            connection.execute(query, (purse, cost))
+
+    def forget_batch(self, batch: str) -> int:
+        """Free the requests of a batch to be sent again; return how many. Raises `InputError` for an unknown one."""
+        with self.change() as connection:
+            if not connection.execute("UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)).rowcount:
+                raise InputError(f"The store has no batch {batch!r}; the error of a request names its batch.")
+            return connection.execute("DELETE FROM claims WHERE owner = ?", (BATCH + batch,)).rowcount
+
+    def record_attempt(self, key: str, outcome: str, detail: str) -> None:
+        """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
+        with contextlib.suppress(StoreError), self.change() as connection:
+            self._note(connection, key, outcome, detail)
+
+    def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
+        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
+
+    def _rescue(self, line: str, error: StoreError) -> StoreError:
+        """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
+        files = f"{self.path}.unwritten-*.jsonl"
+        remedy = f"Run `selfeval store import {files}`, then the same command again."
+        try:
+            with open_private(Path(files.replace("*", secrets.token_hex(8))), "x") as file:
+                file.write(line)
+        except OSError:
+            remedy = "A reply that was paid for is lost, since it could not be kept in a file either."
+        return StoreError(f"{error} {remedy}")
+
+    # many at once ----------------------------------------------------------------------------------------------------
+
+    def import_file(self, path: Path) -> tuple[int, int]:
+        """Add the replies of a JSON lines file, compressed where it ends in .xz, all or none.
+
+        Returns how many were new and how many known.
+        """
+        return self._add((*read_line(*line), time.time()) for line in read_lines(path))
+
+    def merge(self, path: Path) -> tuple[int, int]:
+        """Add the replies of another store, all or none; return how many were new and how many known.
+
+        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        """
+        other = Store(path.absolute())
+        with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
+            rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
+            return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
+
+    def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
+        """Add whole rows that are not here yet; return how many were new and how many known."""
+        new = known = 0
+        with self.change() as connection:
+            for row in rows:
+                added = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row).rowcount
+                new, known = new + added, known + 1 - added
+        return new, known
+
+    def export_file(self, path: Path, like: str = "%") -> int:
+        """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
+
+        In replay mode, only replies that the recordings lack. path: compressed where it ends in .xz. like: models LIKE
+        the pattern.
+        """
+        if path.exists():
+            raise InputError(f"{path} exists; name a new file for the replies.")
+        number = 0
+        with replacing(path) as part:
+            with opener(path)(part, "wt", encoding="utf-8") as out:
+                rows = (row for row in self.rows(like) if not (self.replay and self._recorded(row[0])))
+                for number, row in enumerate(rows, 1):  # noqa: B007
+                    out.write(export_line(*row))
+            part.replace(path)
+        return number
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let a file that may be somebody else's run nothing; raise where it has what a store never has."""
+    connection.execute("PRAGMA trusted_schema=OFF")
+    query = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    for kind, name in connection.execute(query):
+        raise sqlite3.DatabaseError(f"it has the {kind} {name!r:.60}, and no store has one")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there; raise where one of this name has other columns."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
+        names = [column.split()[0] for column in columns]
+        if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
+            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
+
+
+def place(path: Path | str | None = None) -> Path:
+    """Return where a store lies, by default the one of `SELFEVAL_STORE`: the same file from every working directory."""
+    given = path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite"
+    return HOME / Path(given).expanduser()
+
+
+# recorded replies  ----------------------------------------------------------------------------------------------------
+
+
+def opener(path: Path) -> Callable:
+    """Return what opens a file of recorded replies: compressed where its name ends in .xz."""
+    return lzma.open if path.suffix == ".xz" else open
+
+
+def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
+    """Yield the lines of a file as `read_line` takes them."""
+    try:
+        with opener(path)(path, "rb") as lines:
+            for number, line in enumerate(bounded_lines(path, lines), 1):
+                yield path, number, line
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
+
+
+def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
+    """Return (key, request, response) of a line of an export; raise `InputError` where it is no reply of ours."""
+    where = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+        key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{where}: not an exported reply ({error!r}).") from error
+    return check_reply(where, key, request, response)
+
+
+def check_reply(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
+    """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
+    try:
+        if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
+            raise ValueError(f"the key {key[:12]!r} is not that of its request")
+        check_response(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
+    return key, request, response
+
+
+def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
+    """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
+    found = {}
+    files = [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
+    for line in (line for file in files for line in read_lines(file)):
+        begins = KEY.match(line[2])
+        found[begins[1].decode() if begins else read_line(*line)[0]] = line
+    return found
+
+
+def export_line(key: str, request: str, response: str) -> str:
+    """Return a reply of the store as a line of an export."""
+    return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
+
+
+def difference(request: dict, recorded: list[dict]) -> str:
+    """Say in one sentence what a request has otherwise than the most similar recorded one."""
+    if not recorded:
+        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
+    nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
+    differ = [name for name in request if request[name] != nearest.get(name)]
+    parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
+    return (
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs from the nearest "
+        f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+    )

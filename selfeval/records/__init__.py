@@ -1,0 +1,1 @@
+"""Records on disk: texts, prompts, predictions, and the files of others."""

@@ -1,0 +1,722 @@
+"""Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
+
+import bz2
+import contextlib
+import gzip
+import hashlib
+import itertools
+import json
+import lzma
+import re
+import unicodedata
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from selfeval.bounds import check_lines, check_zip, read_yaml
+from selfeval.errors import InputError, check_name, check_whole, did_you_mean
+from selfeval.paths import DATA, in_utf8, shipped, write_whole
+from selfeval.providers.models import decode, listed, stripped
+from selfeval.providers.request import Request, Response
+from selfeval.reading import thinking
+from selfeval.secrets import HIDDEN, visible
+
+PREDICTION_FIELDS = (
+    "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
+    "predicted_model", "predicted_self", "is_correct", "prompt_used",
+)  # fmt: skip
+PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
+# How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide it; blanks
+# and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
+FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
+DIVIDES = re.compile("([;\t\n])")
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, as JSON or as Python shows it
+LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
+
+
+PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+PACKED_OTHERWISE = (".zip", ".zst", ".7z", ".rar", ".tar", ".tgz")
+UNREADABLE = (OSError, ValueError, ImportError, EOFError, lzma.LZMAError, zlib.error)
+SEPARATORS = ",;\t|"  # of columns
+ROWS = (  # what others call the list of records in a JSON object
+    "data", "results", "records", "rows", "items", "predictions", "texts", "answers", "responses", "examples",
+    "prompts", "samples", "conversations", "verdicts", "outputs", "entries",
+)  # fmt: skip
+
+
+PARTS = ("messages", "turns", "interaction", "conversation", "test_cases")  # lists inside one record
+
+
+def _opened(path: Path) -> TextIO:
+    """Open a text file, packed or not, in UTF-8 or in the UTF-16 that Excel and PowerShell write."""
+    return PACKED.get(path.suffix.lower(), open)(path, "rt", encoding=_encoding(path))
+
+
+def check_size(path: Path) -> None:
+    """Raise `InputError` where a line of a file, or what a packed one holds, is longer than what is read."""
+    with contextlib.suppress(EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile):  # said on reading
+        check_zip(path)
+        with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
+            check_lines(path, file)
+
+
+def _encoding(path: Path) -> str:
+    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
+        begin = file.read(2)
+    return "utf-16" if begin in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _read_separated(path: Path) -> pd.DataFrame:
+    """Return a table whose first line tells what separates its columns; with semicolons, numbers have a comma."""
+    with _opened(path) as file:
+        heading = file.readline()
+    named = re.fullmatch(r"sep=(.)\s*", heading)  # Excel's own line, above the headings
+    outside_quotes = re.sub(r'"[^"]*"', "", heading)
+    separator = named[1] if named else max(SEPARATORS, key=outside_quotes.count)
+    how = {"sep": separator, "decimal": "," if separator == ";" else ".", "skiprows": 1 if named else 0}
+    return pd.read_csv(path, encoding=_encoding(path), **how, **_TABLE)
+
+
+def _read_lines(path: Path) -> pd.DataFrame:
+    with _opened(path) as file:
+        return pd.DataFrame({"prompt": [line.rstrip("\n") for line in file if line.strip()]})
+
+
+_TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
+TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {".parquet": pd.read_parquet, ".txt": _read_lines}
+TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
+HELD_IN = {  # kind of records: how their files are called in a folder; of several patterns the first that fits counts
+    "texts": ("texts.jsonl",),
+    "predictions": ("predictions_*.jsonl", "*_recognition-*.*"),  # the latter are logs that `save` wrote
+    "likelihoods": ("likelihoods.jsonl",),
+    "conversations": ("conversations.jsonl", "*.json"),  # the latter are outputs of `selfeval roleplay`, `compare`
+    "verdicts": ("verdicts.jsonl", "*.json"),
+    "identity": ("identity.jsonl",),
+    "existence": ("existence.jsonl",),
+}
+WRITERS = {  # kind of records: what writes such files
+    "texts": "`generate_texts` with `corpus`, and notebook 01,",
+    "predictions": "`collect_predictions` with `out`, and `02_collect_predictions`,",
+    "likelihoods": "`likelihoods` with `out`, and notebook 10,",
+    "conversations": "`converse` and `judge` with `out`, and notebooks 05 and 06,",
+    "verdicts": "`judge` with `out`, and notebook 06,",
+    "identity": "`save` of a result on identity, and notebook 04,",
+    "existence": "`save` of a result on existence, and notebook 07,",
+}
+HEADINGS = {  # field: what others call it
+    "author": ("writer", "llm", "model_name"), "model": (), "prompt": ("question", "instruction", "topic"),
+    "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
+}  # fmt: skip
+
+
+def data_path(path: str | Path) -> Path:
+    """Return where to write: the path itself if absolute, else below `data/`, from many working directories."""
+    return shipped(_below(Path(), path))
+
+
+def corpus_file(corpus: str) -> Path:
+    """Return the file of a corpus to write: a name below `data/corpora/`, or a path to a folder or file."""
+    path = _below(DATA / "corpora", corpus)
+    return path if path.suffix in (".jsonl", ".json", ".csv") else path / HELD_IN["texts"][0]
+
+
+def path_to_read(path: str | Path) -> Path:
+    """Return a file or folder to read: one in the current folder, else below `data/`; raise where there is neither."""
+    return _first(path, Path.cwd() / _below(Path(), path), data_path(path))
+
+
+def corpus_to_read(corpus: str | Path) -> Path:
+    """Return the file of a corpus to read: a path as for `path_to_read`, else a name below `data/corpora/`."""
+    places = [Path.cwd() / _below(Path(), corpus), data_path(corpus), shipped(_below(Path("corpora"), corpus))]
+    return _first(corpus, *map(_text_file, places))
+
+
+def _text_file(place: Path) -> Path:
+    """Return the file of texts in a folder, or the only one below it; several below it are several corpora."""
+    if not place.is_dir():
+        return place
+    [name] = HELD_IN["texts"]
+    below = sorted(place.rglob(name))
+    if (place / name).exists() or not below:
+        return place / name
+    if len(below) > 1:
+        named = ", ".join(str(file.parent.relative_to(place)) for file in below)
+        raise InputError(f"{place} holds {len(below)} corpora ({named}); name one of these folders.")
+    return below[0]
+
+
+def files_of(kind: str, name: str | Path) -> list[Path]:
+    """Return the files that hold records of a kind (`HELD_IN`): the file that is named, or those below a folder."""
+    path = path_to_read(name).resolve()
+    if not path.is_dir():
+        return [path]
+    for pattern in HELD_IN[kind]:
+        if found := sorted(path.rglob(pattern)):
+            return found
+    there = sorted(file.name for file in path.rglob("*") if file.is_file())
+    listed = ", ".join(there[:6]) + ", ..." * (len(there) > 6) or "nothing"
+    raise InputError(f"{path} holds no `{HELD_IN[kind][0]}`, which {WRITERS[kind]} writes; it holds {listed}.")
+
+
+def _first(name: str | Path, *places: Path) -> Path:
+    """Return the first of these places where something is, and say which where a name fits two; raise for none."""
+    there = [*{place.resolve(): place for place in places if place.exists()}.values()]
+    if not there:
+        corpora = ", ".join(sorted({file.parent.name for file in shipped("corpora").glob("*/texts.jsonl")}))
+        near = did_you_mean(name, [each.name for each in Path.cwd().iterdir()]) or "."
+        what, more = ("file or corpus", f"; corpora are {corpora}") if len(places) > 2 else ("file", "")
+        raise InputError(f"There is no {what} {str(name)!r}, neither in {Path.cwd()} nor below {DATA}{more}{near}")
+    if len(there) > 1:
+        print(f"{str(name)!r} is read from {there[0]}; {there[1]} has the same name.")
+    return there[0]
+
+
+def _below(folder: Path, name: str | Path) -> Path:
+    """Return the path of this name below a folder, or itself if absolute."""
+    if not isinstance(name, str | Path) or not str(name).strip():
+        raise InputError(f"A file or folder must be named by a non-empty text, got {name!r}.")
+    return folder / Path(name).expanduser()
+
+
+def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
+    """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
+    identity = json.dumps([author, prompt_id, sample, text])
+    text_id = int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
+    first = {"text_id": text_id, "prompt_id": prompt_id, "prompt": prompt, "sample": sample}
+    return first | {"author": author, "author_display": display, "text": text, "words": len(text.split())}
+
+
+def fields_of(response: Response, *names: str) -> dict:
+    """Return what a record has of a reply by the reply's own names."""
+    return {name: getattr(response, name) for name in names}
+
+
+def call_fields(request: Request, response: Response) -> dict:
+    """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
+    sent = {"messages": request.full()[0], "adapted": response.adapted, "asked_again": response.earlier or None}
+    return fields_of(response, "served_model", "served_by", "reasoning") | sent
+
+
+# files ----------------------------------------------------------------------------------------------------------------
+
+
+def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
+    """Write rows as JSON lines, whole or not at all; a lone surrogate, which UTF-8 cannot hold, as its escape."""
+    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '.
+
+    Numbers have six significant digits: the last bits of a float differ between machines.
+    """
+    write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
+
+
+def for_spreadsheet(table):
+    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+
+    So does what stands behind a semicolon, a tab or a line break, at which some divide a cell. Line breaks are \\n: a
+    bare \\r would end the row. Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
+    `from_spreadsheet` is the way back.
+    """
+
+    def guarded(value):
+        if not isinstance(value, str):
+            return value
+        lines = in_utf8(value).replace("\r\n", "\n").replace("\r", "\n")
+        return "".join(f"'{part}" if _is_computed(part) else part for part in DIVIDES.split(lines))
+
+    return table.map(guarded).set_axis(table.columns.map(guarded), axis=1)
+
+
+def from_spreadsheet(table):
+    """Return a copy of a DataFrame without what `for_spreadsheet` put in front of texts."""
+
+    def bare(value):
+        if not isinstance(value, str) or "'" not in value:
+            return value
+        parts = DIVIDES.split(value)
+        return "".join(part[1:] if part[:1] == "'" and _is_computed(part[1:]) else part for part in parts)
+
+    return table.map(bare).set_axis(table.columns.map(bare), axis=1)
+
+
+def _is_computed(part: str) -> bool:
+    return bool(FORMULA.match(part)) and not NUMBER.fullmatch(part)
+
+
+def read_jsonl(path: Path) -> list[dict]:
+    """Return the rows of a JSON lines file (or of one JSON list); raise `InputError` naming a broken line."""
+    return list(json_rows(path))
+
+
+def json_rows(path: Path) -> Iterator[dict]:
+    """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
+    row = None
+    check_size(path)
+    try:
+        with _opened(path) as file:
+            for row in _json_values(path, file):
+                if not isinstance(row, dict):
+                    raise InputError(f"{path} holds something that is not a record (a JSON object).")
+                yield row
+    except (OSError, UnicodeError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if row is None:
+        raise InputError(f"{path} holds no record.")
+
+
+def _json_values(path: Path, file: TextIO) -> Iterator:
+    """Yield what each line holds; where a line only begins an object or a list, what it and the rest hold.
+
+    Of a file that is one object, with its records under a name such as `data`, these are yielded.
+    """
+    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    value = _json_at(path, file, *first)
+    second = next(lines, None)  # none where the first value took the whole file
+    if name := "" if second else _name_of_rows(value):
+        yield from _rows_under(path, value, name)
+        return
+    yield from _rows_in(path, first[0], value)
+    for number, line in itertools.chain([second] if second else [], lines):
+        yield from _rows_in(path, number, _json_at(path, file, number, line))
+
+
+def _json_at(path: Path, file: TextIO, number: int, line: str):
+    """Return the value of a line, or of it and all lines that follow."""
+    text = line.strip()
+    whole = text.startswith("{") and text.endswith("}")
+    try:
+        return json.loads(text if whole else line + file.read())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
+
+
+def _rows_in(path: Path, number: int, value) -> list:
+    """Return the rows of a list, of an object, or of a log or table that is one object."""
+    try:
+        return value if isinstance(value, list) else logged(value)
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: no table by columns ({error}); mend that line.") from error
+
+
+def _name_of_rows(value) -> str:
+    """Return under which name an object holds its records, "" where it is a record or a log itself."""
+    if not isinstance(value, dict) or "eval" in value:
+        return ""
+    names = [name for name in value if name in ROWS or (len(value) == 1 and name not in PARTS)]
+    return next((name for name in names if isinstance(value[name], list)), "")
+
+
+def _rows_under(path: Path, value: dict, name: str) -> list:
+    """Return the records that an object holds under a name, and say so; refuse where it holds them under several."""
+    if {*value} == {"columns", "index", "data"}:  # as `to_json(orient="split")` of pandas writes it
+        return rows_of(pd.DataFrame(value["data"], columns=value["columns"]))
+    if not all(isinstance(row, dict) for row in value[name]):
+        return [value]
+    several = [other for other in ROWS if isinstance(value.get(other), list)]
+    if len(several) > 1:
+        raise InputError(f"{path} holds rows under {', '.join(several)}; write those that are meant to a file.")
+    beside = [other for other in value if other != name]
+    left_out = f"; left out {'is' if len(beside) == 1 else 'are'} {', '.join(beside)}" if beside else ""
+    print(visible(f"{path}: the records are those under `{name}`{left_out}."))
+    return value[name]
+
+
+def logged(value) -> list:
+    """Return what is inside of one JSON object: the samples of a log of Inspect AI, or the rows of a table by columns.
+
+    Of a log that `save` wrote these are its records. Anything else stays as it is.
+    """
+    if isinstance(value, dict) and value and all(isinstance(column, dict | list) for column in value.values()):
+        by_number = all(name.isdigit() for name in value) and all(isinstance(row, dict) for row in value.values())
+        if by_number and not any(name.isdigit() for row in value.values() for name in row):
+            return [*value.values()]  # as `to_json(orient="index")` of pandas writes it
+        return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
+    if not (isinstance(value, dict) and {"eval", "samples"} <= {*value}):
+        return [value]
+    return [(sample.get("metadata") or {}).get("selfeval", sample) for sample in value["samples"] or ()]
+
+
+Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them
+
+
+def is_file(source) -> bool:
+    """Tell whether rows are given by the name of their file."""
+    return isinstance(source, str | Path)
+
+
+def are_files(source) -> bool:
+    """Tell whether rows are given by the names of one or more files."""
+    if is_file(source):
+        return True
+    return not isinstance(source, pd.DataFrame) and isinstance(source, Iterable) and all(map(is_file, source))
+
+
+def rows_of(source: Rows) -> list[dict]:
+    """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file.
+
+    Rows in which nothing stands are passed over; raises `InputError` where there is no other.
+    """
+    rows = file_rows(path_to_read(source)) if is_file(source) else source
+    if isinstance(rows, Mapping) and are_columns(rows):
+        rows = pd.DataFrame(rows)
+    if isinstance(rows, pd.DataFrame):
+        rows = with_nulls(without_empty_rows(rows)).to_dict("records")
+    rows = [*rows] if isinstance(rows, Iterable) else []
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        got = " ".join(repr(source).split())
+        raise InputError(f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {got:.80}.")
+    return [dict(row) for row in rows]
+
+
+def are_columns(source: Mapping) -> bool:
+    """Tell whether a mapping is a table by columns, {name: values}, all of one length."""
+    values = [*source.values()]
+    are_lists = all(isinstance(column, list | tuple | pd.Series) for column in values)
+    return bool(values) and are_lists and len({*map(len, values)}) == 1
+
+
+def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame without the rows in which nothing stands, as a spreadsheet keeps them below or between others.
+
+    The number that pandas gives a row when it writes its index counts as nothing.
+    """
+    empty = frame.loc[:, [str(name) not in ("Unnamed: 0", "index", "") for name in frame]]
+    for at in range(empty.shape[1]):
+        column = empty.iloc[:, at]
+        blank = column.isna()
+        if not pd.api.types.is_numeric_dtype(column):
+            blank |= np.array([isinstance(value, str) and not value.strip() for value in column], bool)
+        empty = empty[blank]
+        if empty.empty:
+            return frame
+    return frame.drop(index=empty.index)
+
+
+def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
+    """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
+    if isinstance(source, pd.DataFrame) or not are_files(source):
+        return rows_of(source)
+    source = [source] if is_file(source) else source
+    files = dict.fromkeys(file for name in source for file in files_of(kind, name))
+    tell_several(source, files)
+    return [row for file in files for row in rows_of(file)]
+
+
+def tell_several(named: Sequence[str | Path], files: Iterable[Path]) -> None:
+    """Say which files are read together where a folder that was named holds several."""
+    if len(found := [*files]) > len(named):
+        print(f"Read together: {', '.join(map(str, found))}.")
+
+
+def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of plain objects, in which what is missing is null."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
+def mapped(values: Sequence, of: Callable) -> list:
+    """Return what a function makes of each value; it is called once for equal texts, and for what is one object."""
+    keys = values if {*map(type, values)} <= {str, float, type(None)} else [*map(id, values)]  # 1 is no True
+    made = {key: of(value) for key, value in dict(zip(keys, values, strict=True)).items()}
+    return [*map(made.get, keys)]
+
+
+def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
+    """Return the rows of a file that may be somebody else's: JSON lines, or a table that pandas reads (CSV, Excel)."""
+    ending = path.suffix.lower()
+    if ending in PACKED_OTHERWISE:
+        raise InputError(f"{path} is packed; unpack it, or pack the file by itself as .gz.")
+    if ending in PACKED:
+        ending = path.with_suffix("").suffix.lower()
+    if (read := TABLES.get(ending)) is None:
+        return json_rows(path)
+    check_size(path)
+    try:
+        rows = read(path)
+        return without_empty_rows(rows.reset_index(drop=True)) if isinstance(rows, pd.DataFrame) else rows
+    except UNREADABLE as error:
+        why = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error
+
+
+def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return {their heading: our field} for fields that are not there by our name and by one other; say so aloud."""
+    there, found = [*there], {}
+    for field, others in headings.items():
+        same = [name for name in there if str(name).strip().casefold() in (field, *others)]
+        if field not in there and len(same) == 1:
+            found[same[0]] = field
+    if found:
+        read_as = ", ".join(f"`{theirs}` is read as `{ours}`" for theirs, ours in found.items())
+        print(visible(f"{where}: {read_as}."))
+    return found
+
+
+# texts ----------------------------------------------------------------------------------------------------------------
+
+
+def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
+    """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
+
+    Texts may be a list, also written as JSON, a Series, or {prompt_id: prompt}. A prompt without an id gets one from
+    its words. limit: only the first `limit`; 0 = all. Raises `InputError` that names the place where the form is
+    broken.
+    """
+    check_whole("limit", limit)
+    source = listed(source, "prompts")
+    if isinstance(source, Mapping) and all(isinstance(prompt, str) for prompt in source.values()):
+        source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
+    if isinstance(source, Iterable) and not is_file(source) and not isinstance(source, pd.DataFrame | Mapping):
+        source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
+    where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
+    rows, seen = rows_of(source), {}
+    ours = called_otherwise(where, rows[0], {"prompt_id": (), "prompt": ("question", "instruction")})
+    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
+    for number, row in enumerate(rows, 1):
+        with _placed(where, number):
+            _check_texts(row, "prompt")
+            row["prompt_id"] = stripped(row.get("prompt_id"))
+            if row["prompt_id"] in (None, ""):
+                row["prompt_id"] = prompt_id_of(row["prompt"])
+            if not isinstance(row["prompt_id"], str | int):
+                raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
+            if row.get("words") is not None:
+                row["words"] = decode(int, row["words"], "the prompt", "words")
+            _check_new(seen, row, "prompt", number)
+    return rows[: limit or None]
+
+
+@contextlib.contextmanager
+def _placed(where: str | Path, number: int) -> Iterator[None]:
+    """Say of what is wrong in a record where it stands."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}, record {number}: {error}") from error
+
+
+def _check_texts(row: Mapping, *wanted: str) -> None:
+    """Raise `InputError` unless these fields of a record are non-empty texts; "author/model" is either."""
+    for either in (names.split("/") for names in wanted):
+        there = [name for name in either if name in row]
+        if not there:
+            lacks, *needs = (f"`{'` or `'.join(names.split('/'))}`" for names in ("/".join(either), *wanted))
+            there = f"wanted are {', '.join(needs)}, and there are {', '.join(map(str, row))}"
+            raise InputError(f"there is no {lacks}: {there}; rename the fields.")
+        name = next((name for name in there if row[name]), there[0])
+        if not is_text(row[name]):
+            is_empty = row[name] is None or not str(row[name]).strip()
+            got = "empty; fill it in" if is_empty else f"{row[name]!r:.80}; write a text"
+            raise InputError(f"`{name}` is {got}, or delete the record.")
+
+
+def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
+    """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
+    if (first := seen.setdefault(row[f"{field}_id"], number)) != number:
+        said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as record {first}"
+        raise InputError(f"{said}; delete one, or give it a `{field}_id` of its own.")
+
+
+def prompt_id_of(prompt: str) -> str:
+    """Return an id for a prompt without one: a hash of its text, without blanks around it."""
+    return hashlib.sha256(stripped(prompt).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def spelling_key(name: str) -> str:
+    """Return what two spellings of a name share: all but case, blanks, width, accents' form and invisible signs."""
+    seen = "".join(sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf")
+    return " ".join(seen.casefold().split())
+
+
+def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
+    """Return {spelling: the one that stays} of names that are spelled in several ways, and what is said of them.
+
+    counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling that stays} of what
+    was read before, to which these are added.
+    """
+    known = {} if known is None else known
+    ways = Counter(map(spelling_key, [*counts, *known.values()]))
+    changed, told = {}, []
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        key = spelling_key(name)
+        stays = known.setdefault(key, stripped(name))
+        if name == stays:
+            continue
+        changed[name] = stays
+        if ways[key] > 1:  # else it has blanks around it wherever it stands
+            times = f"{counts[name]} time{'s' * (counts[name] != 1)}"
+            told.append(f"{name!r} ({times}) is read as {stays!r}")
+    return changed, told
+
+
+def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
+    """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
+
+    corpus: a name below data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}. limit: only the first
+    `limit` prompts, with all texts on them; 0 = all. Two spellings of an author are one, and a printed line says so.
+    Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
+    """
+    check_whole("limit", limit)
+    where, source = ("`texts`", corpus) if not is_file(corpus) else [corpus_to_read(corpus)] * 2
+    rows, texts, seen = rows_of(_by_author(source)), [], {}
+    rows = [{name.strip() if isinstance(name, str) else name: value for name, value in row.items()} for row in rows]
+    ours = called_otherwise(where, rows[0], HEADINGS)
+    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
+    for field in ("author", "model"):
+        names = Counter(row[field] for row in rows if isinstance(row.get(field), str))
+        spelled, told = one_spelling(names)
+        for row in rows if spelled else ():
+            row[field] = spelled.get(row.get(field), row.get(field)) if isinstance(row.get(field), str) else row[field]
+        for sentence in told:
+            print(f"{where}: the author {sentence}; rename one if these are two.")
+    for number, row in enumerate(rows, 1):
+        with _placed(where, number):
+            texts.append(_text_record(row))
+            _check_new(seen, texts[-1], "text", number)
+    _say_two_authors(where, texts)
+    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
+    return [text for text in texts if text["prompt_id"] in chosen]
+
+
+def _by_author(source):
+    """Return rows of texts by author and prompt, {author: {prompt: text, or a list of texts}}; else the source itself.
+
+    Raises `InputError` for {author: texts}, which does not say what they were written on.
+    """
+    if not isinstance(source, Mapping) or not source or {"author", "model", "text"} & {*source}:
+        return source
+    if not all(isinstance(texts, Mapping) for texts in source.values()):
+        raise InputError(
+            "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by prompt, got "
+            f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, prompt and text."
+        )
+    rows = []
+    for author, by_prompt in source.items():
+        for prompt, texts in by_prompt.items():
+            for sample, text in enumerate([texts] if isinstance(texts, str) else texts):
+                rows.append({"author": author, "prompt": prompt, "sample": sample, "text": text})
+    return rows
+
+
+def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
+    """Say of how many texts two authors wrote the same words: nobody can tell whose such a text is."""
+    authors = {}
+    for text in texts:
+        authors.setdefault(text["text"].strip(), {})[text["author"]] = None
+    shared = [(words, [*wrote]) for words, wrote in authors.items() if len(wrote) > 1]
+    if shared:
+        words, wrote = shared[0]
+        print(
+            f"{where}: {len(shared)} text{'s' * (len(shared) > 1)} of two authors each in the same words (the first, "
+            f"{words[:40]!r}, of {wrote[0]!r} and {wrote[1]!r}): nobody can tell whose these are; leave them out if "
+            "that is a slip."
+        )
+
+
+def _text_record(row: Mapping) -> dict:
+    _check_texts(row, "author/model", "prompt", "text")
+    author, prompt = row.get("author") or row["model"], row["prompt"]
+    thought, text = thinking.split(row["text"])
+    _check_texts({"text": text}, "text")
+    display = row.get("author_display") or row.get("model_display_name") or author
+    prompt_id = stripped(row.get("prompt_id")) or prompt_id_of(prompt)
+    _check_texts({"author_display": display}, "author_display")
+    check_name("author", author)
+    check_name("author_display", display)
+    if not isinstance(prompt_id, str | int | float):
+        raise InputError(f"`prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
+    sample = decode(int, row.get("sample") or 0, "the record", "sample")
+    first = text_fields(author, display, str(prompt_id), prompt, sample, text)
+    if row.get("text_id") is not None:
+        first["text_id"] = decode(int, row["text_id"], "the record", "text_id")
+    if thought:
+        first["reasoning"] = thought
+    return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
+
+
+# conditions and the published form ------------------------------------------------------------------------------------
+
+
+def condition_of(condition) -> dict:
+    """Return a record's condition as a mapping; a file may have it as text: "key=value;...", or as `OBJECT`.
+
+    Raises `InputError` where such an object cannot be read.
+    """
+    if isinstance(condition, str) and OBJECT.match(condition):
+        return plain_yaml(condition.replace(": None", ": null"))
+    if isinstance(condition, str):
+        return dict(map(str.strip, part.split("=", 1)) for part in condition.split(";") if "=" in part)
+    return condition if isinstance(condition, dict) else {}
+
+
+def plain_yaml(cell: str):
+    """Return the list or mapping that a cell of a table holds as JSON, YAML or Python shows it; else `InputError`."""
+    try:
+        return read_yaml(cell)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = str(getattr(error, "problem", None) or error).partition("\n")[0]
+        raise InputError(f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON.") from error
+
+
+def names_author(condition) -> bool:
+    """Tell whether judges of pairs were asked for the text of `true_model` by name.
+
+    Otherwise `question` says what all were asked alike: which text is `better`, or which they `authored` themselves.
+    """
+    return condition_of(condition).get("question") not in ("authored", "better")
+
+
+def is_text(value) -> bool:
+    """Tell whether a value is a non-empty text."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+# chats ----------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def chats() -> tuple[dict, ...]:
+    """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
+
+    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A spoke first),
+    `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
+    surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
+    chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
+    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
+    used. Nothing is corrected, and nothing rude is taken out.
+    """
+    path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
+    return tuple(chat for chat in found if _is_usable(chat["turns"]))
+
+
+def _turns(chat: dict) -> list[dict]:
+    said = [message for group in chat["messages"] for message in group if message["text"].strip()]
+    speakers = dict(zip(dict.fromkeys(message["sender"] for message in said), "AB", strict=False))
+    turns = []
+    for sender, group in itertools.groupby(said, lambda message: message["sender"]):
+        messages = [*group]
+        text = "\n".join(message["text"].strip() for message in messages)
+        turns.append({"speaker": speakers.get(sender), "text": text, "timestamp": messages[0]["timestamp"]})
+    return turns
+
+
+def _is_usable(turns: list[dict]) -> bool:
+    speakers = {turn["speaker"] for turn in turns}
+    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)

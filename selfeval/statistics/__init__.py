@@ -1,0 +1,1 @@
+"""Estimates with intervals and tests; no evaluation is known here."""

@@ -1,0 +1,28 @@
+"""Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
+
+Every table has the columns of `COLUMNS`. Recognition: `recognition_table`, `roc_points`, `confusion`, contrasts of
+conditions, results and models. Identity: `identity_table` and its comparisons. Juries: `jury_table`. `intervals` has
+the rates, differences and areas themselves, with their intervals and tests.
+"""
+
+from selfeval.identity.measures import (
+    identity_table,
+    paired_comparison,
+    result_comparison,
+    sibling_table,
+    survival_table,
+)
+from selfeval.recognition.contrasts import (
+    condition_contrasts,
+    existence_table,
+    models_in_general,
+    paired_models,
+    result_contrasts,
+)
+from selfeval.recognition.counts import condition_label, confusion
+from selfeval.recognition.measures import recognition_table, roc_points
+from selfeval.roleplay.measures import jury_table
+from selfeval.roleplay.votes import cohen_kappa, rogan_gladen
+from selfeval.statistics import intervals
+from selfeval.statistics.classifier import out_of_fold
+from selfeval.statistics.table import COLUMNS, conclusion, default_rows
