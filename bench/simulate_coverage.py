@@ -22,8 +22,16 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from selfeval.recognition.contrasts import models_in_general
-from selfeval.recognition.measures import z_scores
-from selfeval.statistics.intervals import Function, Rate, Settings, Statistic, bootstrap, check_level, inverted_p
+from selfeval.statistics.intervals import (
+    Function,
+    Rate,
+    Settings,
+    Statistic,
+    bootstrap,
+    check_level,
+    inverted_p,
+    z_scores,
+)
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)

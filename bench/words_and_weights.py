@@ -18,13 +18,13 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from selfeval.recognition import contrasts  # noqa: E402
+from selfeval import stats  # noqa: E402
 
 NOTEBOOK = ROOT / "notebooks" / "12_words_and_weights.ipynb"
 FOLDER = ROOT / "data" / "validation"
 PLAIN = ["local/smollm2-135m", "local/qwen2.5-coder-0.5b", "local/qwen2.5-coder-1.5b"]
 MODELS = [*PLAIN, "local/qwen2.5-coder-1.5b-writer"]
-FITTED = contrasts.out_of_fold
+FITTED = stats.out_of_fold
 KINDS = ("own", "peers", "length", "habit")  # what the words of a model follow
 SAID = {"nothing": "habit", "own likelihood": "own", "peers, mean": "peers"}  # what the notebook calls it
 STRENGTH = 0.45  # correlation within prompts of words with what they follow; in the exploratory data .39 to .48
@@ -191,7 +191,7 @@ def light(kind: str, strength: float, fleets: int, prompts: int = 120) -> dict:
     where every test is of a true null.
     """
     asked, found = {name: ASKED[name] for name in ("shown", "rating")}, []
-    contrasts.out_of_fold = remembered
+    stats.out_of_fold = remembered
     for seed in range(1000, 1000 + fleets):
         with tempfile.TemporaryDirectory() as folder:
             how = {"asked": asked, "strength": strength, "texts_seed": seed % 5}

@@ -13,6 +13,7 @@ import pandas as pd
 
 from selfeval import inspect_logs, results, stats
 from selfeval.bounds import read_yaml
+from selfeval.condition import varying_parts
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.existence import run as existence
 from selfeval.identity import replies as identity_replies
@@ -28,7 +29,7 @@ from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
 from selfeval.recognition.contrasts import OWN, STYLE, as_readings, read_for_authors, reading_gaps
-from selfeval.recognition.counts import NOT_SELF, tallies, varying_parts
+from selfeval.recognition.counts import NOT_SELF, tallies
 from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.records import tables as record_files

@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from selfeval.condition import varying_parts
 from selfeval.providers.models import models
 from selfeval.reading.parsing import DOUBTFUL
-from selfeval.recognition.counts import varying_parts
 from selfeval.secrets import redact, visible
 from selfeval.statistics.table import default_rows
 

@@ -5,6 +5,8 @@ conditions, results and models. Identity: `identity_table` and its comparisons. 
 the rates, differences and areas themselves, with their intervals and tests.
 """
 
+from selfeval.condition import condition_label
+from selfeval.existence.measures import existence_table
 from selfeval.identity.measures import (
     identity_table,
     paired_comparison,
@@ -12,14 +14,8 @@ from selfeval.identity.measures import (
     sibling_table,
     survival_table,
 )
-from selfeval.recognition.contrasts import (
-    condition_contrasts,
-    existence_table,
-    models_in_general,
-    paired_models,
-    result_contrasts,
-)
-from selfeval.recognition.counts import condition_label, confusion
+from selfeval.recognition.contrasts import condition_contrasts, models_in_general, paired_models, result_contrasts
+from selfeval.recognition.counts import confusion
 from selfeval.recognition.measures import recognition_table, roc_points
 from selfeval.roleplay.measures import jury_table
 from selfeval.roleplay.votes import cohen_kappa, rogan_gladen

@@ -126,20 +126,20 @@ def test_a_database_of_others_is_no_store(tmp_path):
 REMOVES = {"rmtree", "unlink", "rmdir", "removedirs", "copyfile", "move", "symlink_to", "touch", "truncate"}
 REMOVES |= {"write_text", "write_bytes", "to_csv", "to_parquet", "savefig"}
 LISTED = {
-    "asking/client.py": ["Path(file).write_text"],  # how far a run is, in its folder
-    "asking/dryrun.py": ["open(a)", "shutil.copyfile", "there.symlink_to"],  # in the folder of a plan
-    "asking/local.py": [
+    "providers/client.py": ["Path(file).write_text"],  # how far a run is, in its folder
+    "providers/dry_runs.py": ["open(a)", "shutil.copyfile", "there.symlink_to"],  # in the folder of a plan
+    "providers/embedded.py": [
         *("open(w)", "open(wb)", "state.unlink", "state.write_text"),  # in the folder of the embedded server
         *("open(wb)", "whole.replace"),  # weights, where none are
     ],
-    "asking/store.py": ["part.replace"],  # an export, where none is
+    "providers/store.py": ["part.replace"],  # an export, where none is
     "figures/style.py": ["fig.savefig", "self.savefig"],  # into memory
     "paths.py": [  # where no file is, or one that begins alike
         *("temporary.replace", "temporary.touch", "temporary.unlink", "temporary.write_bytes"),
     ],
-    "predictions.py": ["frame['evaluator_model'].replace"],  # in a column
-    "records.py": ["for_spreadsheet(table).to_csv"],  # into a text
-    "stats/contrasts.py": ["labels[of_task.index].map(varying).replace"],  # in a column
+    "records/foreign.py": ["frame['evaluator_model'].replace"],  # in a column
+    "records/tables.py": ["for_spreadsheet(table).to_csv"],  # into a text
+    "recognition/contrasts.py": ["labels[of_task.index].map(varying).replace"],  # in a column
     "sweep/execute.py": ["open(a+)"],  # in the folder of a sweep or run
     "sweep/file.py": ["shutil.rmtree"],  # the folder of an earlier run
     "sweep/report.py": ["page.unlink"],  # a page with the mark of a report

@@ -13,16 +13,23 @@ import pytest
 from selfeval import ROOT
 
 PACKAGE = ROOT / "selfeval"
-FLOORS = (  # a module imports from its own floor and from those below it
+FLOORS = (  # a module imports from its own room and from those below it
     ("__main__",),
-    ("cli", "report", "sweep"),
-    ("face",),
-    ("recognition", "identity", "roleplay", "interop"),
+    ("cli", "sweep"),
+    ("api", "stats"),
     ("figures",),
-    ("asking", "stats", "models", "records", "scoring", "keys", "errors", "paths", "predictions"),
+    ("inspect_logs",),
+    ("recognition", "identity", "roleplay", "existence"),
+    ("results",),
+    ("statistics",),
+    ("records",),
+    ("condition",),
+    ("providers",),
+    ("reading",),
+    ("errors", "paths", "secrets", "bounds"),
 )
 LATER = ("IPython", "xllamacpp", "inspect_ai", "wordllama")  # in a notebook, by the embedded server, for extras
-APART = FLOORS[3]  # evaluations do not know each other
+APART = FLOORS[5]  # evaluations do not know each other
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
 
 

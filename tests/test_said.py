@@ -6,12 +6,12 @@ import pytest
 from test_client import within
 from test_identity import put
 
+from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner
 from selfeval.identity.replies import rescore
 from selfeval.providers import models
 from selfeval.providers.request import Response
-from selfeval.recognition.counts import condition_label
 from selfeval.recognition.prompts import Condition
 from selfeval.recognition.run import collect_predictions
 from selfeval.recognition.texts import generate_texts, paraphrase

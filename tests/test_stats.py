@@ -11,8 +11,9 @@ from recognition_records import FAST, binary, everybody, naming, row, simulated
 from scipy import stats
 from test_pairs import both_orders
 
+from selfeval.condition import condition_label
 from selfeval.errors import InputError
-from selfeval.recognition.counts import condition_label, tallies
+from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import measures_of
 from selfeval.statistics.intervals import Settings, holm, permutation_p
 from selfeval.statistics.table import CHANCE

@@ -7,6 +7,7 @@ import pytest
 from selfeval import stats
 from selfeval.errors import InputError
 from selfeval.recognition import contrasts as classifier
+from selfeval.statistics.classifier import out_of_fold
 
 WORDS = "river stone light paper window garden morning letter signal coffee".split()
 
@@ -32,8 +33,8 @@ def test_a_mark_of_style_is_found_on_prompts_not_seen(mark, n_prompts, found):
 def test_groups_are_never_split_and_every_text_has_chances_that_sum_to_one():
     """Each text says its prompt: seen in another fold, it would give the author away."""
     texts, groups = [f"word {k // 2} prompt{k // 2}" for k in range(24)], [k // 2 for k in range(24)]
-    chances = classifier.out_of_fold(texts, ["x", "y"] * 12, groups)
+    chances = out_of_fold(texts, ["x", "y"] * 12, groups)
     assert chances.shape == (24, 2) and chances.sum(axis=1).round(9).eq(1).all()
-    assert len(classifier.out_of_fold(texts, ["x", *"yy", *["x"] * 21], groups)) == 24
+    assert len(out_of_fold(texts, ["x", *"yy", *["x"] * 21], groups)) == 24
     with pytest.raises(InputError, match="two labels that each have two groups"):
-        classifier.out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])
+        out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])

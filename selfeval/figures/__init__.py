@@ -7,8 +7,17 @@ Four forms draw everything: `dots` (estimates with intervals), `against` (estima
 
 from importlib import import_module
 
-_HOME = dict.fromkeys(("against", "cells", "dots", "steps"), "forms") | {"latex": "papers"}
-_HOME |= dict.fromkeys(("save", "use_style"), "style") | dict.fromkeys(("estimate_text", "p_text"), "tables")
+_HOME = {
+    "against": "selfeval.figures.forms",
+    "cells": "selfeval.figures.forms",
+    "dots": "selfeval.figures.forms",
+    "steps": "selfeval.figures.forms",
+    "latex": "selfeval.figures.papers",
+    "save": "selfeval.figures.style",
+    "use_style": "selfeval.figures.style",
+    "estimate_text": "selfeval.results",
+    "p_text": "selfeval.results",
+}
 
 __all__ = sorted(_HOME)
 
@@ -16,7 +25,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str):
     """Import a function with what it draws by when it is first used: cards and tables need no matplotlib."""
     if name in _HOME:
-        return getattr(import_module(f"selfeval.figures.{_HOME[name]}"), name)
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'selfeval.figures' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
+from selfeval.condition import varying_parts
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import SIDES, Drawing
-from selfeval.recognition.counts import NAMING, NONE, varying_parts
+from selfeval.recognition.counts import NAMING, NONE
 from selfeval.results import in_order
 from selfeval.roleplay.votes import ARMS
 from selfeval.statistics.table import default_rows

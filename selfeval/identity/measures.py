@@ -46,10 +46,9 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.recognition.counts import check_once, ids, truth_codes
-from selfeval.recognition.measures import z_scores
-from selfeval.statistics.intervals import Function, Rate, Settings, check_level, ratio
-from selfeval.statistics.table import CHANGE, INVERTED, Measure, adjust_p, write
+from selfeval.records.columns import check_once, ids, truth_codes
+from selfeval.statistics.intervals import Function, Rate, Settings, check_level, ratio, z_scores
+from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, adjust_p, write
 
 ARMS = ("neutral", "false-far", "false-near", "placebo", "true", "mention")
 FALSE = ("false-far", "false-near")
@@ -58,7 +57,6 @@ SITUATION = ("model", "family", "condition", "template_id", "variant", "arm", "l
 BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # columns of records: those of the table
 READINGS = {"": "name_stance", "_by_maker": "maker_stance", "_by_both": "stance"}  # how a statistic ends: its column
 UNIT, READOUT = "template", "readout"
-FEW = 20
 RATES = (
     "accept_true", "accept_false", "accept_placebo", "accept_mention", "neutral_right", "abstain", "over_denial",
     "error_rate", "no_answer_rate", "consistency",

@@ -16,29 +16,26 @@ but for the own likelihood, J. The gap is the AUC of the own likelihood minus an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from selfeval.errors import InputError
+from selfeval.condition import LEFT_OUT, condition_label, conditions, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
 from selfeval.recognition.measures import measures_of
-from selfeval.statistics.intervals import Difference, Rate, Settings, rearranged_p, within_range
+from selfeval.statistics.classifier import out_of_fold
+from selfeval.statistics.intervals import Difference, Rate, Settings, within_range
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, with_conclusions, write
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
 GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
 FEW_MODELS = 10
-FEW_NAMES = 20
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
-FOLDS = 5  # of the classifier of style
-ASKED = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]  # what tells questions apart
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
@@ -69,7 +66,7 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     """
     how, parts, rows = Settings(level=level), [], predictions.reset_index(drop=True)
     frame = rows.assign(unit=counts.prompts(rows)[0])[~counts.neutral_rows(rows)]
-    labels = counts.conditions(rows)
+    labels = conditions(rows)
     for task, of_task in frame.groupby("task_type", sort=True):
         for first, second in combinations(sorted(labels[of_task.index].unique()), 2):
             differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
@@ -86,7 +83,7 @@ def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[
     both = {t.condition: t for t in counts.tallies(pd.concat(common))}
     one, two = (_measures(both[label]) for label in (first, second))
     parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
-    values = [part.get(field, counts.LEFT_OUT.get(field, "not set")) for part in parts]
+    values = [part.get(field, LEFT_OUT.get(field, "not set")) for part in parts]
     rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
     both_have = [side["evaluator_model"].isin(common[0]["evaluator_model"]).sum() for side in sides]
     note = "common_prompts" * (both_have != [*map(len, common)])
@@ -117,7 +114,7 @@ def result_contrasts(
     Equal conditions of a task are compared. Where a task has no equal ones but a single condition in each set, these
     two are, and a sentence says how they differ. Returns the table of `condition_contrasts`, with `result` as field.
     """
-    labels = [counts.conditions(frame).astype(object) for frame in (first, second)]
+    labels = [conditions(frame).astype(object) for frame in (first, second)]
     parts, told = [], []
     for task in sorted({*first["task_type"]} | {*second["task_type"]}):
         of_first, of_second = (
@@ -150,7 +147,7 @@ def paired_labels(task: str, first: Sequence[str], second: Sequence[str]) -> tup
     left = [label for label in [*first, *second] if (label, label) not in pairs]
     if not first or not second:
         return [], [f"{task} is in one result alone and is left out."]
-    differs = counts.varying_parts([*first, *second])
+    differs = varying_parts([*first, *second])
     return pairs, [f"{task}: in one result alone, and left out: {differs[label]}." for label in left]
 
 
@@ -161,8 +158,8 @@ def _result_contrast(task: str, common: str, sides: Sequence[pd.DataFrame], how:
     joined = [side.assign(condition=label) for side, label in zip(sides, written, strict=True)]
     frame = pd.concat(joined, ignore_index=True)
     frame = frame.assign(unit=counts.prompts(frame)[0])[~counts.neutral_rows(frame)]
-    labels = counts.conditions(frame)
-    ordered = [counts.condition_label(label) for label in written]
+    labels = conditions(frame)
+    ordered = [condition_label(label) for label in written]
     return _contrast(frame, labels, task, ordered[1], ordered[0], "result", how)  # the latter minus the former
 
 
@@ -262,9 +259,9 @@ def _mean_squares(cells: np.ndarray, models: int) -> tuple[tuple[float, float], 
 def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
     frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
-    labels, parts = counts.conditions(frame).astype(object), []
+    labels, parts = conditions(frame).astype(object), []
     for task, of_task in frame.groupby("task_type", sort=True):
-        varying = counts.varying_parts(labels[of_task.index].unique())
+        varying = varying_parts(labels[of_task.index].unique())
         said = labels[of_task.index].map(varying).replace(TOLD, regex=True)
         name = SAID.get(task, "names the author")
         parts.append(of_task.assign(condition="reading=" + name + said.where(said == "", ", " + said)))
@@ -308,33 +305,6 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
 # The reader of style: a classifier on character n-grams, always asked about unseen groups
 
 
-def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -> pd.DataFrame:
-    """Return P(label) of every text, one column per label, each from a classifier that saw none of the text's group.
-
-    texts: one per row, in the order of the result. groups: what has to stay together (the prompt, the conversation).
-    The classifier is logistic regression on TF-IDF of character 2- to 4-grams within words; a ceiling on what a reader
-    of style could know, and a baseline for judges. Raises `InputError` where there are fewer than two labels or groups.
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from threadpoolctl import threadpool_limits
-
-    texts, labels, groups = np.asarray(texts, object), np.asarray(labels), np.asarray(groups)
-    names, n_groups = np.unique(labels), len(np.unique(groups))
-    if sum(len(np.unique(groups[labels == name])) > 1 for name in names) < 2:
-        raise InputError("A classifier of style needs two labels that each have two groups.")
-    features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
-    model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
-    folds = GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0)
-    if any(len(np.unique(labels[learnt])) < 2 for learnt, _ in folds.split(texts, labels, groups)):
-        folds = GroupKFold(n_groups)  # both groups of a rare label were in one fold
-    with threadpool_limits(1, "blas"):  # with more, notebooks side by side take ten times as long
-        found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
-    return pd.DataFrame(found, columns=names)
-
-
 def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
     """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it).
 
@@ -351,73 +321,3 @@ def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
 
 # ---------------------------------------------------------------------------------------------------------------
 # The existence test: what a model says of real models against what it says of invented ones
-
-
-def existence_table(records: pd.DataFrame) -> pd.DataFrame:
-    """Estimate, per evaluator and way of answering, the mean score of real and invented names, and their difference.
-
-    records: as `existence.collect_existence` makes them; needs evaluator, target_model, exists, existence_score,
-    answer_type, asked_reasoning, template_id and iteration.
-    The sampled unit is the name: all questions about one come along. Real and invented names are independent samples.
-    A model that says yes to every name has discrimination 0.
-
-    Returns `stats.COLUMNS` with the statistics score_real, score_invented, discrimination (p by permutation of which
-    names are real, all questions about one together) and no_answer_rate. No answer is left out of the scores. Notes:
-    not_estimable; constant_answer; no_answer (it gave none); few_names (below 20: the interval is optimistic);
-    least_p=P.
-    """
-    measures = []
-    groups = _check_answers(records).groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
-    for (answer, reasoned, evaluator), group in groups:
-        labels = {"evaluator": evaluator, "condition": f"answer={answer};reasoning={str(reasoned).lower()}"}
-        name = pd.factorize(group["target_model"])[0]
-        score, exists = group["existence_score"].to_numpy(), group["exists"].to_numpy()
-        known = ~np.isnan(score)
-        real, invented = (_rate(name, score, side & known) for side in (exists, ~exists))
-        gap = real - invented
-        gap.clusters, gap.kish = real.clusters + invented.clusters, real.kish + invented.kish
-        silent = Rate.of(np.bincount(name, ~known), np.bincount(name))
-        permuted = partial(_permuted, name[known], score[known], exists[known])
-        said = {*score[known]}
-        notes = [(len(said) == 1, "constant_answer"), (not said, "no_answer")]
-        measures += [
-            Measure("score_real", real, labels),
-            Measure("score_invented", invented, labels),
-            Measure("discrimination", gap, labels, test=permuted, notes=notes),
-            Measure("no_answer_rate", silent, labels),
-        ]
-    how = Settings(unit="name", few=FEW_NAMES)
-    return adjust_p(write(measures, how, task="existence"), ["condition", "statistic"])
-
-
-def _permuted(name, score, exists, seed: int) -> tuple[float, float]:
-    """Return p and the least p of no difference, by permutation of which names are real."""
-    n = np.bincount(name)
-    total = np.bincount(name, score - score.mean() if len(score) else score)
-    real = np.bincount(name, exists, len(n)) > 0
-    return rearranged_p([], total[real].sum(), total[n > 0], int(real.sum()), seed=seed)
-
-
-def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
-    """Return the fields that count, `exists` and `asked_reasoning` as booleans; every question is there once."""
-    if missing := {*ASKED, "exists", "asked_reasoning", "existence_score"} - {*records}:
-        raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
-    frame = records.reset_index(drop=True)
-    for name in ASKED:
-        counts.ids(frame, name)
-    for name in ("exists", "asked_reasoning"):
-        if not frame[name].isin([True, False]).all():
-            raise InputError(f"Column `{name}` must hold true or false in every row of existence records.")
-        frame[name] = frame[name].astype(bool)
-    frame["existence_score"] = counts.shares(frame["existence_score"], "existence_score")
-    sides = frame.groupby("target_model", sort=False)["exists"].nunique()
-    if (sides > 1).any():
-        raise InputError(f"The target {sides.idxmax()!r} is both real and invented in the records; correct `exists`.")
-    counts.check_once(frame, [*ASKED, "asked_reasoning"], ASKED)
-    return frame
-
-
-def _rate(name: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:
-    """Return the mean score of the rows in use, with names as clusters."""
-    size = name.max() + 1
-    return Rate.of(np.bincount(name[use], score[use], size), np.bincount(name[use], minlength=size))

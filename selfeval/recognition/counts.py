@@ -5,14 +5,15 @@ Rows are never dropped: no answer stays a row without an answer. Each distinct (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from selfeval.condition import conditions, names_author
 from selfeval.errors import InputError
-from selfeval.records.tables import mapped, names_author
+from selfeval.records.columns import same_codes, shares, truth_codes
 
 NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
 NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
@@ -20,7 +21,6 @@ SCORED = 0.9  # share of an evaluator's rows that must have a score before one s
 OPTIONAL = ("predicted_model", "predicted_self", "score", "position", "other_model", "other_text_id")
 ASKED = ("text_id", "position", "other_text_id", "other_model", "repeat")  # what tells an evaluator's questions apart
 TEXT = ("true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview")
-TRUTH = {"true": 1, "1": 1, "1.0": 1, "false": 0, "0": 0, "0.0": 0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,81 +100,8 @@ class Tally:
         return replace(self, author=self.position, own=np.ones(len(self.evaluators), int), score=first)
 
 
-LEFT_OUT = {"provenance": "quoted"}  # what conditions have only where it is another
-
-
-def condition_label(condition) -> str:
-    """Write a condition (mapping, "k=v;k=v" text or null) in one form: keys sorted, true and false in lower case."""
-    if isinstance(condition, dict):
-        parts = [f"{k}={'' if v is None else v}" for k, v in condition.items()]
-    elif pd.isna(condition):
-        return ""
-    else:
-        parts = [part.strip() for part in str(condition).split(";") if part.strip()]
-    pairs = [part.partition("=") for part in parts]
-    return ";".join(sorted(k + s + (v.lower() if v in ("True", "False") else v) for k, s, v in pairs))
-
-
-def conditions(frame: pd.DataFrame) -> pd.Series:
-    """Return the condition label of each row, as categories."""
-    labels = mapped(frame["condition"].tolist(), condition_label) if "condition" in frame else [""] * len(frame)
-    return pd.Series(pd.Categorical(labels), frame.index)
-
-
-def varying_parts(conditions: Iterable[str]) -> dict[str, str]:
-    """Return {condition label: what of it is not the same in all of them}."""
-    parts = {condition: str(condition).split(";") for condition in conditions}
-    for name, usual in LEFT_OUT.items():
-        if any(part.startswith(f"{name}=") for of in parts.values() for part in of):
-            parts = {c: of if f"{name}=" in c else [*of, f"{name}={usual}"] for c, of in parts.items()}
-    common = set.intersection(*map(set, parts.values())) - {"question=good"} if parts else set()  # no claim
-    return {condition: ";".join(p for p in of if p not in common) for condition, of in parts.items()}
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Columns
-
-
-def truth_codes(values: pd.Series, column: str) -> np.ndarray:
-    """Return 1, 0 or -1 (null) for true, false and null, as booleans, numbers or text."""
-    codes, unique = pd.factorize(values)
-    if wrong := [value for value in unique if str(value).lower() not in TRUTH]:
-        raise InputError(f"Column `{column}` must hold true, false or null, got {wrong[0]!r}.")
-    return np.array([*(TRUTH[str(value).lower()] for value in unique), -1])[codes]
-
-
-def same_codes(values: pd.Series) -> np.ndarray:
-    """Return one code per distinct value, -1 for null; 1, 1.0 and "1" are one value, as files of two kinds have it."""
-    codes, unique = pd.factorize(values)
-    if not pd.api.types.is_numeric_dtype(unique):
-        names = [str(value).removesuffix(".0") for value in unique]
-        codes = np.append(pd.factorize(np.array(names, object))[0], -1)[codes]
-    return codes
-
-
-def shares(values: pd.Series, column: str) -> np.ndarray:
-    """Return a column of numbers in [0, 1], NaN for null."""
-    numbers = pd.to_numeric(values, errors="coerce").to_numpy(float, na_value=np.nan)
-    wrong = values.notna() & ~((numbers >= 0) & (numbers <= 1))
-    if wrong.any():
-        raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {values[wrong].tolist()[0]!r}.")
-    return numbers
-
-
-def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
-    """Return a column of ids as a categorical in sorted order; a null is an error."""
-    codes, unique = pd.factorize(frame[name], sort=True)
-    if (codes < 0).any():
-        raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
-    return pd.Categorical.from_codes(codes, unique)
-
-
-def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:
-    """Raise where two rows have the same key; shown: the columns that tell the user which row it is."""
-    twice = frame.duplicated(key)
-    if twice.any():
-        row = frame.loc[twice.idxmax(), shown]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
 
 
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:

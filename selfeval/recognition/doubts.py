@@ -6,7 +6,8 @@ The statistics are computed as the records have it. Where one of these sentences
 import numpy as np
 import pandas as pd
 
-from selfeval.recognition.counts import PAIRWISE, TRUTH
+from selfeval.recognition.counts import PAIRWISE
+from selfeval.records.columns import TRUTH
 from selfeval.records.tables import is_text
 
 WEIGHTS = ("weight", "weights", "sample_weight", "sampling_weight", "survey_weight", "importance_weight")

@@ -31,11 +31,11 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from selfeval.condition import conditions
 from selfeval.reading.parsing import DOUBTFUL
-from selfeval.recognition.counts import BINARY, NAMING, PAIRWISE, Tally, conditions, tallies
+from selfeval.recognition.counts import BINARY, NAMING, PAIRWISE, Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
 from selfeval.statistics.intervals import (
     Area,
@@ -47,6 +47,7 @@ from selfeval.statistics.intervals import (
     permutation_p,
     ratio,
     stack,
+    z_scores,
 )
 from selfeval.statistics.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
 
@@ -238,18 +239,6 @@ class Cells:
         others, eye = self.valid & ~self.is_own, np.eye(self.n.shape[2])
         use = others[:, None, :] & (eye == 0)
         return eye - use / np.maximum(use.sum(2, keepdims=True), 1)
-
-
-def z_scores(h, n1, f, n0):
-    """Return d' and criterion with the correction in proportion to prevalence: exactly 0 at constant answers.
-
-    The usual +0.5 / +1 (Hautus 1995) gives an evaluator that never claims a d' above 0 when n1 and n0 differ.
-    """
-    total = np.maximum(n0 + n1, 1)
-    a, b = n1 / total, n0 / total
-    with np.errstate(divide="ignore", invalid="ignore"):
-        zh, zf = ndtri(np.asarray((h + a) / (n1 + 2 * a))), ndtri(np.asarray((f + b) / (n0 + 2 * b)))
-    return zh - zf, -(zh + zf) / 2
 
 
 def sensitivity(hits, n1, claims, n, labels) -> list[Measure]:

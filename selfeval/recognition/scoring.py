@@ -11,13 +11,13 @@ from functools import cache, lru_cache
 import numpy as np
 import pandas as pd
 
+from selfeval.condition import condition_of, mapped, names_author
 from selfeval.errors import InputError, check_one_of
 from selfeval.providers.models import models
 from selfeval.reading import languages, parsing, thinking
 from selfeval.recognition.doubts import doubts
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import file_labels, unread
-from selfeval.records.tables import condition_of, mapped
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {"1": (PAIR[0], "first", "first text", "first one"), "2": (PAIR[1], "second", "second text", "second one")}
@@ -233,7 +233,7 @@ def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -
         if claimed is not None:
             chosen = record["true_model"] if claimed else record.get("other_model")
             asked = evaluator if evaluator in (record["true_model"], record.get("other_model")) else None
-            if asked is None and record_files.names_author(record.get("condition")):
+            if asked is None and names_author(record.get("condition")):
                 asked = record["true_model"]
             right = chosen == asked if asked and not preferred else None
     elif chosen is not None:

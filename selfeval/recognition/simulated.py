@@ -8,16 +8,11 @@
   prefers, preference    a model id, and P(names it) where nothing above applied
   position               P(takes the first candidate listed, before anything else)
   no_answer              P(says that it cannot tell)
-
-With `role: existence` it is asked which models exist:
-
-  real, invented         P(says that a model exists), by whether its name is among the invented ones; 1/2 without
 """
 
 import random
 import re
 
-from selfeval.existence import run as existence
 from selfeval.providers.models import Model, get, models
 from selfeval.providers.request import ROLES, author_of, blocks, write
 from selfeval.recognition import prompts as recognition_prompts
@@ -98,17 +93,4 @@ def _name(model: Model, rates: dict, text: str, draw: random.Random, listed: dic
     return draw.choice([label for label in labels if listed[label] != model.id])
 
 
-def say_who_exists(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Answer a question of the existence test in the form that it asks for."""
-    question = messages[-1]["content"]
-    is_invented = any(name in question for name in existence.invented_names())
-    likely = rates.get("invented" if is_invented else "real", 0.5)
-    exists = draw.random() < likely
-    for _, how, _, say in existence.ANSWERS.values():
-        if how in question:
-            return f"Answer: {say(float(exists))}"
-    return "I cannot tell."
-
-
 ROLES["recognition"] = reply, KNOWN
-ROLES["existence"] = say_who_exists, {"real", "invented"}

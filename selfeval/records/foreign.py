@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from selfeval.condition import OBJECT, condition_of, conditions, mapped, names_author, plain_yaml
 from selfeval.errors import InputError, check_name, check_one_of, did_you_mean
 from selfeval.providers.models import Model, display_names, models
 from selfeval.reading import parsing
 from selfeval.reading.parsing import name_key, place
-from selfeval.recognition.counts import conditions
 from selfeval.records import tables as record_files
-from selfeval.records.tables import PREDICTION_FIELDS, condition_of, is_text, mapped
+from selfeval.records.tables import PREDICTION_FIELDS, is_text
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -235,7 +235,7 @@ def _read_cells(path: str | Path, column: pd.Series, read: Callable) -> pd.Serie
 
 
 def _condition(cell: str):
-    return condition_of(cell) if record_files.OBJECT.match(cell) else cell
+    return condition_of(cell) if OBJECT.match(cell) else cell
 
 
 # fields ---------------------------------------------------------------------------------------------------------------
@@ -530,7 +530,7 @@ def _is_block(value) -> bool:
 
 def _as_list(value: str):
     """Return the names of a CSV as a list: "['a', 'b']" or "a;b"."""
-    return record_files.plain_yaml(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
+    return plain_yaml(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
 
 
 def _is_share(value) -> bool:
@@ -594,7 +594,7 @@ def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
     """Say of how many pairs it is supposed that their judges were asked which text `true_model` wrote."""
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=[*NAMES, "condition"])
     wrote = pairs[["true_model", "other_model"]].eq(pairs["evaluator_model"], axis=0).any(axis=1)
-    named = sum(map(record_files.names_author, pairs["condition"][~wrote]))
+    named = sum(map(names_author, pairs["condition"][~wrote]))
     return [
         f"{Path(path).name}: {named} pairs are judged by a model that wrote neither text, and are read as the question "
         "which of the two `true_model` wrote; if it was which is better, say so of the file "

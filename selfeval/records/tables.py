@@ -12,7 +12,7 @@ import unicodedata
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +20,8 @@ from typing import TextIO
 
 import numpy as np
 import pandas as pd
-import yaml
 
-from selfeval.bounds import check_lines, check_zip, read_yaml
+from selfeval.bounds import check_lines, check_zip
 from selfeval.errors import InputError, check_name, check_whole, did_you_mean
 from selfeval.paths import DATA, in_utf8, shipped, write_whole
 from selfeval.providers.models import decode, listed, stripped
@@ -40,7 +39,6 @@ PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
-OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, as JSON or as Python shows it
 LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
@@ -429,13 +427,6 @@ def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(object).where(frame.notna(), None)
 
 
-def mapped(values: Sequence, of: Callable) -> list:
-    """Return what a function makes of each value; it is called once for equal texts, and for what is one object."""
-    keys = values if {*map(type, values)} <= {str, float, type(None)} else [*map(id, values)]  # 1 is no True
-    made = {key: of(value) for key, value in dict(zip(keys, values, strict=True)).items()}
-    return [*map(made.get, keys)]
-
-
 def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
     """Return the rows of a file that may be somebody else's: JSON lines, or a table that pandas reads (CSV, Excel)."""
     ending = path.suffix.lower()
@@ -650,35 +641,6 @@ def _text_record(row: Mapping) -> dict:
 
 
 # conditions and the published form ------------------------------------------------------------------------------------
-
-
-def condition_of(condition) -> dict:
-    """Return a record's condition as a mapping; a file may have it as text: "key=value;...", or as `OBJECT`.
-
-    Raises `InputError` where such an object cannot be read.
-    """
-    if isinstance(condition, str) and OBJECT.match(condition):
-        return plain_yaml(condition.replace(": None", ": null"))
-    if isinstance(condition, str):
-        return dict(map(str.strip, part.split("=", 1)) for part in condition.split(";") if "=" in part)
-    return condition if isinstance(condition, dict) else {}
-
-
-def plain_yaml(cell: str):
-    """Return the list or mapping that a cell of a table holds as JSON, YAML or Python shows it; else `InputError`."""
-    try:
-        return read_yaml(cell)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        why = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise InputError(f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON.") from error
-
-
-def names_author(condition) -> bool:
-    """Tell whether judges of pairs were asked for the text of `true_model` by name.
-
-    Otherwise `question` says what all were asked alike: which text is `better`, or which they `authored` themselves.
-    """
-    return condition_of(condition).get("question") not in ("authored", "better")
 
 
 def is_text(value) -> bool:

@@ -6,12 +6,13 @@ nothing.
 
   transcripts        Conversation, its exchanges, files of them, the published output files; how one is shown
   conversation       who asks and who answers, many at once; chats between people, and a model in one person's place
-  cast               the entries of data/roleplay/, a person who types, the scripted floor
-  hearing            who sits on the jury in which order, one verdict and many; judges that read nothing;
+  roles              the entries of data/roleplay/, a person who types, the scripted floor
+  run                who sits on the jury in which order, one verdict and many; judges that read nothing;
                      what `selfeval roleplay` and `selfeval compare` do
-  jury_prompts       what a juror is asked
-  verdicts           what jurors' replies say, and what they come to
-  simulated_jurors   jurors and talkers whose traits are known
+  prompts            what a juror is asked
+  scoring            what jurors' replies say, and what they come to
+  votes, measures    agreement, and the tables of a jury
+  simulated          jurors and talkers whose traits are known
 """
 
 from selfeval.roleplay import simulated as simulated_jurors  # so that simulated people can be asked

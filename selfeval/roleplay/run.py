@@ -42,7 +42,6 @@ from selfeval.providers.client import Client, Tasks, gather, progress
 from selfeval.providers.models import Model, check_part, get
 from selfeval.providers.request import Request, Response
 from selfeval.reading import parsing
-from selfeval.recognition.contrasts import out_of_fold
 from selfeval.records.tables import call_fields
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import roles
@@ -51,6 +50,7 @@ from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.measures import baseline_auc
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.roleplay.votes import ARMS
+from selfeval.statistics.classifier import out_of_fold
 
 SINGLE = ("independent", "personas")  # arms of one round
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework

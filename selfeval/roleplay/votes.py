@@ -17,10 +17,9 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.identity.measures import FEW
-from selfeval.recognition.counts import check_once, shares, truth_codes
+from selfeval.records.columns import check_once, shares, truth_codes
 from selfeval.statistics.intervals import Function, Mapped, Rate, Settings, by_cluster, ratio
-from selfeval.statistics.table import Measure, write
+from selfeval.statistics.table import FEW, Measure, write
 
 ARMS = ("independent", "personas", "reask", "sham", "debate", "simultaneous", "simultaneous_summary")
 ONE_BY_ONE = "debate"

@@ -696,3 +696,15 @@ def detectable_difference(n_prompts, *, sd=0.55, t: bool = False):
     n_prompts = np.asarray(n_prompts, float)
     bar, beyond = (stdtrit(n_prompts - 1, q) if t else ndtri(q) for q in (0.975, 0.8))
     return (bar + beyond) * sd / np.sqrt(n_prompts)
+
+
+def z_scores(h, n1, f, n0):
+    """Return d' and criterion with the correction in proportion to prevalence: exactly 0 at constant answers.
+
+    The usual +0.5 / +1 (Hautus 1995) gives an evaluator that never claims a d' above 0 when n1 and n0 differ.
+    """
+    total = np.maximum(n0 + n1, 1)
+    a, b = n1 / total, n0 / total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        zh, zf = ndtri(np.asarray((h + a) / (n1 + 2 * a))), ndtri(np.asarray((f + b) / (n0 + 2 * b)))
+    return zh - zf, -(zh + zf) / 2

@@ -11,6 +11,8 @@ from scipy.special import stdtrit
 
 from selfeval.statistics.intervals import BOUND, Settings, Statistic, bootstrap, detectable_difference, holm, inverted_p
 
+FEW = 20
+
 COLUMNS = (
     "evaluator", "author", "task", "condition", "policy", "statistic", "estimate", "low", "high", "level", "method",
     "p", "p_holm", "p_permutation", "n", "clusters", "cluster_unit", "conclusion", "detectable", "seed", "note",

@@ -21,7 +21,7 @@ import pandas as pd  # noqa: E402
 import pytest  # noqa: E402
 from written_files import run_notebook  # noqa: E402
 
-from selfeval import DATA, ROOT, stats
+from selfeval import DATA, ROOT, stats  # noqa: E402
 from selfeval.providers import models  # noqa: E402
 from selfeval.providers.client import Client  # noqa: E402
 from selfeval.providers.request import Response, canonical, is_computed, key_of  # noqa: E402  # noqa: E402
