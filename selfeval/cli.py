@@ -119,7 +119,7 @@ def _batch(_context, _option, given: bool) -> None:
         os.environ["SELFEVAL_BATCH"] = "1"  # for notebooks too
 
 
-BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half the price, in a day.")
+BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half price, up to 24 hours.")
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
@@ -433,7 +433,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @SEED
 @IN_FLIGHT
 def identity(config: Path | None, ids, out: Path | None, limit: int | None, **options):
-    """Ask models who they are, by the wide suite or a CONFIG.
+    """Ask models who they are, with the built-in suite or your own CONFIG.
 
     CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
     model, or a list with one for each of several.

@@ -213,10 +213,11 @@ def named(folder: Path) -> str:
 
 
 # a dry run: what would be executed, and what its calls would take -----------------------------------------------------
-# Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a shadow of data/ in a temporary
-# folder, where `SELFEVAL_DATA` leads: stored replies are read, stand-ins take the place of the others, so that calls of
-# later stages are counted on texts that do not exist yet. Every request counts once, as it is bought once. Notebooks
-# that ask nobody are left out: an asking one that needs what they write can be looked through when they have run.
+# Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a
+# shadow of data/ in a temporary folder, where `SELFEVAL_DATA` leads: stored replies are read,
+# stand-ins take the place of the others, so that calls of later stages are counted on texts that
+# do not exist yet. Every request counts once, as it is bought once. Notebooks that ask nobody are
+# left out: an asking one that needs what they write can be looked through when they have run.
 
 
 def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None) -> int:
