@@ -857,28 +857,35 @@ def main_table(result: Estimates) -> pd.DataFrame:
     rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
     lacking = rows[rows["statistic"].isin(results.NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
-    shown = _with_claims(shown.drop(columns=ASIDE, errors="ignore"), result)
+    shown = shown.drop(columns=ASIDE, errors="ignore")
     if "conclusion" in shown:
         shown = shown.assign(conclusion=shown.pop("conclusion"))
     return shown
 
 
-def _with_claims(shown: pd.DataFrame, result: Estimates) -> pd.DataFrame:
-    """Return a table with TP/FP/TN/FN: of the yes/no task, right and false claims, right and false denials."""
+def claims_table(result: Estimates) -> pd.DataFrame:
+    """Return what evaluators said of texts in the yes/no task, empty without that task.
+
+    TP and FN: their own texts claimed and denied; FP and TN: others' texts claimed and denied.
+    """
     counts = result.drawn().get("counts") if result.kind == "recognition" else None
-    if counts is None or "binary_self" not in set(shown["task"]):
-        return shown
+    if counts is None:
+        return pd.DataFrame()
     counts = counts[counts["task"] == "binary_self"]
     own = counts["author"] == counts["evaluator"]
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF
-    kinds = {"TP": claims & own, "FP": claims & ~own, "TN": denies & ~own, "FN": denies & own}
-    counts = counts.assign(**{name: counts["n"].where(rows, 0) for name, rows in kinds.items()})
-    counts["condition"] = counts["condition"].map(varying_parts(result["condition"].unique()))
-    counts["evaluator"] = [results.label(name, result.names) for name in counts["evaluator"]]
-    keys = [name for name in ("task", "condition", "evaluator") if name in shown]
-    sums = counts.groupby(keys)[[*kinds]].sum().astype(str).agg("/".join, axis=1).rename("TP/FP/TN/FN")
-    return shown.join(sums, on=keys).fillna({"TP/FP/TN/FN": ""})
+    said = pd.DataFrame(
+        {"evaluator": [results.label(name, result.names) for name in counts["evaluator"]]}, counts.index
+    )
+    labels = varying_parts(result["condition"].unique())
+    said["condition"] = counts["condition"].map(labels)
+    for name, rows in {"TP": claims & own, "FP": claims & ~own, "TN": denies & ~own, "FN": denies & own}.items():
+        said[name] = counts["n"].where(rows, 0)
+    if (said["condition"] == "").all():
+        said = said.drop(columns="condition")
+    keys = [name for name in ("evaluator", "condition") if name in said]
+    return said.groupby(keys, as_index=False).sum()
 
 
 def why_without_value(result: Estimates) -> str:

@@ -295,6 +295,10 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         [result] = api.read_results(analysis)
         shown = api.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
+        claims = api.claims_table(result)
+        if len(claims):
+            click.echo("yes or no: own texts claimed (TP) and denied (FN), others' claimed (FP) and denied (TN)")
+            click.echo(f"{visible(claims.to_string(index=False))}\n")
         if sentence := api.answer(result):
             click.echo(f"{visible(sentence)}\n")
         if why := api.why_without_value(result):

@@ -33,6 +33,10 @@ LEFT_OUT = {
     "selfeval store export FILE": A_FILE,
     "selfeval store import FILE": A_FILE,
     "selfeval store forget-batch ID": A_FILE,
+    "selfeval identity --models gguf:/models/my-model.gguf": "the file is the reader's own (test_embedded.py)",
+    'papermill notebooks/07_existence.ipynb "out/$model.ipynb" -p models "sim/existence-$model" -p out "runs/$model"': (
+        "it stands in a loop (test_sweep.py)"
+    ),
     "selfeval recognise": A_NAME,
     "selfeval roleplay": A_NAME,
     "selfeval compare": A_NAME,
@@ -67,6 +71,11 @@ def folder(tmp_path, server):
         for block in blocks(page, "yaml"):
             if name := re.match(r"name: (\w+)", block):
                 (tmp_path / f"{name[1]}.yaml").write_text(block, encoding="utf-8")
+
+    [scorer] = [
+        block for block in blocks(DATA.parent / "docs" / "own-data.md", "python") if "def stays_itself" in block
+    ]
+    (tmp_path / "mine.py").write_text(scorer.partition("\n\n\nreplies = ")[0], encoding="utf-8")
 
     fake = server(reply=reply)
     ours = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))["providers"]
