@@ -83,8 +83,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     (
         "providers/store.py",
-        "not in UNANSWERED:\n                        break",
-        "in UNANSWERED:\n                        break",
+        "not in UNANSWERED:\n                    break",
+        "in UNANSWERED:\n                    break",
     ),
     ("providers/endpoint.py", "self.failed >= (IN_A_ROW if self.answered else UNPROVEN)", "self.failed >= UNPROVEN"),
     ("providers/endpoint.py", "max(self.open_at, now + wait)", "now + wait"),

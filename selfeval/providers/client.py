@@ -202,8 +202,10 @@ class Client(contextlib.AbstractAsyncContextManager):
 
     async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
         """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
-        model, (messages, parameters) = request.model, request.full()
-        key, thought = stored_key(request.key, len(earlier)), False
+        model = request.model
+        messages, parameters = request.full()
+        key = stored_key(request.key, len(earlier))
+        only_thought_before = False
         while True:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
@@ -211,7 +213,8 @@ class Client(contextlib.AbstractAsyncContextManager):
             tokens = estimate(messages, allowed, model)
             amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
             call = Call(key, model, messages, parameters, allowed, sum(tokens), request.shared)
-            if (stored := await endpoint.claim(call, self.ceiling, amount)) is not None:
+            stored = await endpoint.claim(call, self.ceiling, amount)
+            if stored is not None:
                 self.tally.stored += 1
                 return Response.from_dict(stored)
             with contextlib.suppress(Again), self._in_flight(call, amount):
@@ -219,14 +222,20 @@ class Client(contextlib.AbstractAsyncContextManager):
                 self.tally.count(response)
                 if self.ceiling:
                     self.ceiling.learn(model, response.cost)
-                if thought or not response.only_thought or not endpoint.make_room(model, parameters):
-                    response = replace(response, earlier=earlier)
-                    await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
-                    self.tally.again += bool(earlier) + thought
-                    return response
-                thought, used = True, response.usage.get("completion", "?")
-                detail = f"all thinking: {used} tokens and no answer, asked with more"
-                self.store.release(key, self.ceiling, response.cost, "thinking", detail, call.batch)
+                may_ask_again = response.only_thought and not only_thought_before
+                if may_ask_again and endpoint.make_room(model, parameters):
+                    only_thought_before = True
+                    used = response.usage.get("completion", "?")
+                    detail = f"all thinking: {used} tokens and no answer, asked with more"
+                    self.store.release(key, self.ceiling, response.cost, "thinking", detail, call.batch)
+                    continue
+                response = replace(response, earlier=earlier)
+                await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
+                if earlier:
+                    self.tally.again += 1
+                if only_thought_before:
+                    self.tally.again += 1
+                return response
 
     @contextlib.contextmanager
     def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
@@ -235,9 +244,11 @@ class Client(contextlib.AbstractAsyncContextManager):
         try:
             yield
         except BaseException as error:
-            cost = 0.0 if isinstance(error, Failure) else amount  # of what is broken off the reply may be billed
+            has_failed = isinstance(error, Failure)
+            cost = 0.0 if has_failed else amount  # the reply to what is broken off may be billed
             outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
-            if not call.batch or (isinstance(error, Failure) and error.outcome != "open"):
+            is_with_a_batch = call.batch and not (has_failed and error.outcome != "open")
+            if not is_with_a_batch:
                 self.store.release(call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch)
             raise
         finally:

@@ -320,26 +320,37 @@ class Store:
         Where one was asked again it is the first reply that is an answer or a refusal, else the last. Raises
         `ReplayMiss` in replay mode where one lacks a reply, naming what differs from the nearest recorded request.
         """
-        found: dict[str, str] = {}
+        stored: dict[str, str] = {}
         if not self.replay:
             query = """SELECT replies.key, response FROM json_each(?) AS asked CROSS JOIN replies
                        ON replies.key BETWEEN asked.value AND asked.value || ' ' || ?"""
             with self.read() as connection:
-                found = dict(connection.execute(query, (json.dumps(list(requests)), MOST_AGAIN)))
+                stored = dict(connection.execute(query, (json.dumps(list(requests)), MOST_AGAIN)))
         served: dict[str, dict] = {}
         for key, request in requests.items():
-            for each in (stored_key(key, number) for number in range(MOST_AGAIN + 1)):
-                if each not in found and (line := self._recorded(each)):
-                    found[each] = read_line(*line)[2]
-                if each in found:
-                    with self._in_words("read"):
-                        served[key] = json.loads(found[each])
-                    if served[key].get("status", "ok") not in UNANSWERED:
-                        break
+            for number in range(MOST_AGAIN + 1):
+                reply = self._reply(stored_key(key, number), stored)
+                if reply is None:
+                    continue
+                served[key] = reply
+                if reply.get("status", "ok") not in UNANSWERED:
+                    break
             if self.replay and key not in served:
-                lines = [line for each in self._lines.values() for line in each.values()]  # all: the request is in none
-                raise ReplayMiss(difference(json.loads(request), [json.loads(read_line(*line)[1]) for line in lines]))
+                recorded = [line for lines in self._lines.values() for line in lines.values()]
+                others = [json.loads(read_line(*line)[1]) for line in recorded]
+                raise ReplayMiss(difference(json.loads(request), others))
         return served
+
+    def _reply(self, key: str, stored: Mapping[str, str]) -> dict | None:
+        """Return a stored reply, else a recorded one."""
+        text = stored.get(key)
+        if text is None:
+            line = self._recorded(key)
+            if line is None:
+                return None
+            text = read_line(*line)[2]
+        with self._in_words("read"):
+            return json.loads(text)
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
@@ -382,23 +393,37 @@ class Store:
 
     def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
-        if stored := connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone():
+        stored = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
+        if stored:
             return json.loads(stored[0]), ""
-        query, values = "SELECT * FROM claims WHERE key = ?", [key]
-        if ceiling:
-            query, values = f"{query} OR (purse = ? AND owner <> ?)", [key, ceiling.name, own_name()]
-        for held, owner, since, reserved, purse in connection.execute(query, values).fetchall():
-            if f"{self.path} {held}" not in in_flight if owner == own_name() else has_ended(owner, since):
-                self._note(connection, held, "abandoned", f"in flight when {owner} ended")
-                self._end(connection, held, owner, purse, reserved)  # it may have been spent
-            elif held == key:
+
+        query = "SELECT * FROM claims WHERE key = ?"
+        values = [key]
+        if ceiling:  # those of other processes under it may have left room
+            query += " OR (purse = ? AND owner <> ?)"
+            values += [ceiling.name, own_name()]
+        for claimed_key, owner, since, reserved, purse in connection.execute(query, values).fetchall():
+            if self._is_abandoned(claimed_key, owner, since):
+                self._note(connection, claimed_key, "abandoned", f"in flight when {owner} ended")
+                self._end(connection, claimed_key, owner, purse, reserved)  # it may have been spent
+            elif claimed_key == key:
                 return None, owner
-        if ceiling and ceiling.holder(connection, amount):
-            return None, "who may leave room"
-        values = (key, own_name(), time.time(), amount, ceiling and ceiling.name)
-        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", values)
+
+        purse = None
+        if ceiling:
+            purse = ceiling.name
+            if ceiling.holder(connection, amount):
+                return None, "who may leave room"
+        row = (key, own_name(), time.time(), amount, purse)
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", row)
         in_flight.add(f"{self.path} {key}")
         return None, ""
+
+    def _is_abandoned(self, key: str, owner: str, since: float) -> bool:
+        """Return whether nobody is at work on a claim: its process has ended, or this one has dropped it."""
+        if owner == own_name():
+            return f"{self.path} {key}" not in in_flight
+        return has_ended(owner, since)
 
     async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
