@@ -61,17 +61,21 @@ def test_imports_run_one_way(name):
         assert room(name) == room(other) or not {room(name), room(other)} <= {*APART}, f"{name} knows {other}"
 
 
-def test_what_is_imported_outside_of_sweeps_comes_with_the_package():
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    there = {re.match(r"[\w-]+", each)[0].lower() for each in declared}
+def test_all_that_is_imported_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    with_the_package = project["dependencies"]
+    for_sweeps = [*with_the_package, *extras["lab"], *extras["cluster"]]
     brought = packages_distributions()  # takes a second
-    there |= {"annotated-types", "httpx2", "pydantic", "pillow", "threadpoolctl"}  # of these packages
     for name, file in FILES.items():
-        nodes = [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))] if room(f"{name}.") != "sweep" else []
+        allowed = for_sweeps if room(f"{name}.") == "sweep" else with_the_package
+        declared = {re.match(r"[\w-]+", each)[0].lower().replace("_", "-") for each in allowed}
+        nodes = [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
         names = [each.module or "" for each in nodes if isinstance(each, ast.ImportFrom)]
         names += [alias.name for each in nodes if isinstance(each, ast.Import) for alias in each.names]
         for top in {each.partition(".")[0] for each in names} - {*sys.stdlib_module_names, "selfeval", *LATER}:
-            assert there & {each.lower() for each in brought[top]}, f"{name} imports {top}"
+            distributions = {each.lower().replace("_", "-") for each in brought[top]}
+            assert declared & distributions, f"{name} imports {top}"
 
 
 def test_there_is_no_circle():
