@@ -75,7 +75,7 @@ def test_links_paths_and_notebooks_exist(page):
         ends, begins = r"\.(py|yaml|ipynb|md|toml|cfg|cff|txt)$", ("data/", "tests/", "bench/", "selfeval/")
         is_path = re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", name) and (re.search(ends, name) or name.startswith(begins))
         if is_path and not name.startswith((*IGNORED, *OF_A_RUN)):
-            places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "stats")
+            places = (ROOT, DATA, page.parent, ROOT / "tests", ROOT / "notebooks", ROOT / "selfeval" / "recognition")
             assert any(list(place.glob(name)) for place in places), f"{page.name} names {name}"
 
 
