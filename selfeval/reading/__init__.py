@@ -1,1 +1,1 @@
-"""What a reply says, whatever was asked: thinking set apart, yes and no, letters, numbers, JSON."""
+"""What a reply says, to any question: thinking set apart, yes and no, letters, numbers, JSON."""
