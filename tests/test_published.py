@@ -50,7 +50,7 @@ def block(word):
 def test_every_line_says_that_it_is_the_same_done_otherwise_or_differs_and_why():
     lines = [line for line in LINES if line[0] != "there"]
     assert len(lines) > 60 and all(len(line) == 3 for line in lines)
-    assert [line for line in lines if not re.match(r"identical|other way|differs: \w", line[2])] == []
+    assert [line for line in lines if not re.match(r"identical|another way|differs: \w", line[2])] == []
 
 
 # self-recognition -----------------------------------------------------------------------------------------------------
@@ -133,6 +133,10 @@ def test_existence_has_the_published_fields_first_and_four_ways_to_answer():
     assert [*answers][:12] == fields.split()
     assert len(answers) == 2 * (2 + 2) * 2 * 4 * 2 and answers["existence_score"].between(0, 1).all()
     assert {*answers["parsed_response"]} == {"YES", "NO", "TRUE", "FALSE", "100", "0", "5", "1"}
+    theirs = pd.DataFrame(answers)[fields.split()].rename(columns={"evaluator": "evaluator_model"})
+    ours = theirs.rename(columns={"evaluator_model": "evaluator"})
+    ours = ours.assign(**answers[["exists", "answer_type", "asked_reasoning"]])
+    assert se.measure_existence(ours).equals(se.measure_existence(answers))
     found = se.measure_existence(answers).query("statistic == 'discrimination'").groupby("evaluator")["estimate"]
     assert found.unique().map(list).to_dict() == {models[0]: [1], models[1]: [0]}
 
