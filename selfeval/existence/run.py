@@ -95,10 +95,11 @@ async def collect_existence(
     evaluators: models. about: `targets`. ways: `templates`. The keywords are those of `selfeval.ask_existence`, where
     their defaults stand.
 
-    Records: the published fields (evaluator, evaluator_display, target_model, target_display, template_id, iteration,
-    question, raw_response, parsed_response, existence_score, reasoning, parsing_error), then ours (task_type, exists,
-    answer_type, asked_reasoning, status, usage, request_id, served_model, served_by, asked_again). existence_score, 0
-    to 1, is null where the reply holds no answer. constrained: a JSON choice (without reasoning).
+    Records: the published fields (evaluator, there `evaluator_model`, evaluator_display, target_model, target_display,
+    template_id, iteration, question, raw_response, parsed_response, existence_score, reasoning, parsing_error), then
+    ours (task_type, exists, answer_type, asked_reasoning, status, usage, request_id, served_model, served_by,
+    asked_again). existence_score, 0 to 1, is null where the reply holds no answer. constrained: a JSON choice (without
+    reasoning).
     """
     answer_types = [answer_types] if isinstance(answer_types, str) else list(answer_types)
     check_names("answer_types", answer_types, ANSWERS)

@@ -44,6 +44,7 @@ SPELLED = ("true_model", "other_model", *PLACED, "evaluator_model")  # two spell
 IDS = ("task_type", "text_id", "other_text_id", "prompt_id", "prompt_used")  # blanks around these are none
 NO_ANSWER = "no answer"  # what `authors` says of words such as "unknown"
 ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a list of one, as tables have it
+HINTED = "_with_hints"  # in the name of a published file whose questions had the hint
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = parsing.CODES | {"yes": True, "no": False} | NULLS
@@ -58,9 +59,9 @@ def read_predictions(
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
     source: paths, and mappings {path: {name: value}} that say of a whole file what it does not: parts of the condition
-    (`hints: true`), `task_type`, `evaluator_model`, `true_model` or `repeat`. columns: {their name of a field: ours,
-    or a list of ours}. Without `text_id`, prompt, author and `sample` tell a text; without `task_type`, records that
-    all have an `other_model` are of pairs.
+    (`hints: true`, which a name with `_with_hints` says too), `task_type`, `evaluator_model`, `true_model` or `repeat`.
+    columns: {their name of a field: ours, or a list of ours}. Without `text_id`, prompt, author and `sample` tell a
+    text; without `task_type`, records that all have an `other_model` are of pairs.
     Pairs may have `first` and `second`, the authors of the texts as they were shown, and `chosen`, which of them.
     authors: {name in the records: author, None for somebody else, or "no answer" for what is no answer, such as
     "unknown"}; a name that nobody bears is an error without. Two spellings of an author or evaluator that differ in
@@ -171,7 +172,9 @@ def _files(source) -> dict[Path, Mapping]:
             raise InputError(
                 f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r:.80}."
             )
-        files |= dict.fromkeys(record_files.files_of("predictions", name), given or {})
+        for file in record_files.files_of("predictions", name):
+            by_name = {"hints": True} if HINTED in file.name else {}
+            files[file] = by_name | (given or {})
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files

@@ -340,7 +340,8 @@ def logged(value) -> list:
 
     Of a log that `save` wrote these are its records. Anything else stays as it is.
     """
-    if isinstance(value, dict) and value and all(isinstance(column, dict | list) for column in value.values()):
+    kinds = {*map(type, value.values())} if isinstance(value, dict) else set()
+    if kinds in ({dict}, {list}):  # a published comparison has both
         by_number = all(name.isdigit() for name in value) and all(isinstance(row, dict) for row in value.values())
         if by_number and not any(name.isdigit() for row in value.values() for name in row):
             return [*value.values()]  # as `to_json(orient="index")` of pandas writes it
