@@ -35,8 +35,8 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
     frame = _check_answers(records)
     groups = frame.groupby(["answer_type", "asked_reasoning", "evaluator"], sort=False)
     for (answer_type, reasoning, evaluator), answers in groups:
-        condition = condition_label({"answer": answer_type, "reasoning": reasoning})
-        labels = {"evaluator": evaluator, "condition": condition}
+        condition = {"answer": answer_type, "reasoning": reasoning}
+        labels = {"evaluator": evaluator, "condition": condition_label(condition)}
         name = pd.factorize(answers["target_model"])[0]
         score = answers["existence_score"].to_numpy()
         exists = answers["exists"].to_numpy()
@@ -48,14 +48,13 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         difference.clusters = real.clusters + invented.clusters
         difference.kish = real.kish + invented.kish
         permuted = partial(_permuted_p, name[is_scored], score[is_scored], exists[is_scored])
-        no_answer = Rate.of_rows(~is_scored, name)
         different = len(set(score[is_scored]))
         notes = [(different == 1, "constant_answer"), (different == 0, "no_answer")]
         measures += [
             Measure("score_real", real, labels),
             Measure("score_invented", invented, labels),
             Measure("discrimination", difference, labels, test=permuted, notes=notes),
-            Measure("no_answer_rate", no_answer, labels),
+            Measure("no_answer_rate", Rate.of_rows(~is_scored, name), labels),
         ]
     table = write(measures, Settings(unit="name", few=FEW_NAMES), task="existence")
     return adjust_p(table, ["condition", "statistic"])
@@ -63,9 +62,8 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
 
 def _mean_score(name: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:
     """Return the mean score of the answers in use; names are its clusters."""
-    size = name.max() + 1
-    total = np.bincount(name[use], score[use], size)
-    return Rate.of(total, np.bincount(name[use], minlength=size))
+    total = np.bincount(name, np.where(use, score, 0))
+    return Rate.of(total, np.bincount(name, use))
 
 
 def _permuted_p(name, score, exists, seed: int) -> tuple[float, float]:
@@ -75,14 +73,12 @@ def _permuted_p(name, score, exists, seed: int) -> tuple[float, float]:
     total = np.bincount(name, score)
     is_asked = np.bincount(name) > 0
     is_real = np.bincount(name, exists) > 0
-    observed = total[is_real].sum()
-    return rearranged_p([], observed, total[is_asked], int(is_real.sum()), seed=seed)
+    return rearranged_p([], total[is_real].sum(), total[is_asked], is_real.sum(), seed=seed)
 
 
 def _check_answers(records: pd.DataFrame) -> pd.DataFrame:
     """Return the records, `exists` and `asked_reasoning` as booleans and every question once."""
-    needed = {*QUESTION, "exists", "asked_reasoning", "existence_score"}
-    if missing := needed - {*records}:
+    if missing := {*QUESTION, "exists", "asked_reasoning", "existence_score"} - {*records}:
         raise InputError(f"Existence records need the fields {', '.join(sorted(missing))}.")
     frame = records.reset_index(drop=True)
     for column in QUESTION:

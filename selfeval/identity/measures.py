@@ -63,10 +63,8 @@ FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
 RIGHT = ["truth", "coarse"]
 STANCES = (*RIGHT, "foil", "other", "denied", "conflict", "abstain", "none")
-LABELS = ["model", "family", "condition"]
-TEXT = ["template_id", "variant", "arm", "language", "truth", "foil"]
-SITUATION = (*LABELS, *TEXT)
 BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # record's column: table's
+SITUATION = (*BY, *"template_id variant arm language truth foil".split())
 READINGS = {  # how a statistic ends: the column it is read from
     "": "name_stance",
     "_by_maker": "maker_stance",
@@ -90,10 +88,6 @@ class Templates:
 
     value: pd.DataFrame
     n: pd.DataFrame
-
-    def by_model(self) -> "Templates":
-        """Return them with (statistic, model) as columns."""
-        return Templates(self.value.unstack("model"), self.n.unstack("model"))
 
     def rate(self, columns: Sequence, where=True) -> Rate:
         """Return the means of columns over templates; where: those of them that are used."""
@@ -170,7 +164,7 @@ def paired_comparison(
     over pairs within a statistic.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    templates = _per_template(number_templates(records, ["model"]), ["model"]).by_model()
+    templates = _by_model(records)
     pairs = [*combinations(templates.value["error_rate"], 2)]
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
@@ -233,13 +227,19 @@ def result_comparison(
     named_first = first.assign(model=first["model"] + " (first result)")
     named_second = second.assign(model=second["model"] + " (second result)")
     records = pd.concat([named_first, named_second], ignore_index=True)
-    templates = _per_template(number_templates(records, ["model"]), ["model"]).by_model()
+    templates = _by_model(records)
     models = sorted({*first["model"]} & {*second["model"]})
     pairs = [(f"{model} (first result)", f"{model} (second result)") for model in models]
     model_of = {" - ".join(pair): model for pair, model in zip(pairs, models, strict=True)}
     table = _comparison(templates, pairs, statistics, how)
     change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
     return table.assign(evaluator=table["evaluator"].map(model_of), **change)
+
+
+def _by_model(records: pd.DataFrame) -> Templates:
+    """Return what each template gives, with (statistic, model) as columns."""
+    templates = _per_template(number_templates(records, ["model"]), ["model"])
+    return Templates(templates.value.unstack("model"), templates.n.unstack("model"))
 
 
 def _comparison(
@@ -455,13 +455,13 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     frame = _check_replies(records)
     situation = frame.groupby([*SITUATION], dropna=False, sort=False).ngroup()
-    repeats = frame.groupby([situation, frame["repeat"]], dropna=False, sort=False)
+    repeats = frame.groupby([situation, "repeat"], dropna=False, sort=False)
     conversation = repeats.ngroup()
     turn = frame["turn"].astype(int)
     stance = frame["name_stance"].where(frame["name_stance"].notna(), frame["stance"])
     stance = stance.where(stance.notna(), None)
     accepts = truth_codes(frame["accepts"], "accepts")
-    replies = frame[["model", "family", "condition", "arm", "foil", "named"]].assign(
+    replies = frame[[*BY, "arm", "foil", "named"]].assign(
         template=pd.factorize(frame["template_id"])[0],
         stance=stance,
         accepted=np.where(stance.notna(), accepts, -1),
@@ -490,7 +490,7 @@ def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         found = ", ".join(sorted(set(map(str, records["source"])))) or "no records"
         raise InputError(f"There are no records with source {READOUT!r}; found {found}.")
-    for column in ("model", "family", "condition", "template_id", "arm", "turn"):
+    for column in (*BY, "template_id", "arm", "turn"):
         ids(frame, column)
     allowed = {"arm": ARMS} | dict.fromkeys(READINGS.values(), STANCES)
     for column, values in allowed.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,12 +77,11 @@ class Measure:
 
     @property
     def rows(self) -> np.ndarray:
-        n = self.of.n if self.n is None else self.n
-        return np.broadcast_to(n, self.value.shape)
+        return self.of.n if self.n is None else self.n
 
 
 def write(
-    measures: Iterable[Measure],
+    measures: Sequence[Measure],
     how: Settings,
     *,
     note: str = "",
@@ -93,11 +92,10 @@ def write(
     note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
     detectable are left to `adjust_p`, because what is one family of tests differs.
     """
-    measures = list(measures)
     resampled = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
     bounds = bootstrap([m.of for m in resampled], how)
     bounds_of = dict(zip(map(id, resampled), bounds, strict=True))
-    common = dict.fromkeys(LABELS, "") | {"level": how.level} | constant
+    common = {**dict.fromkeys(LABELS, ""), "level": how.level, **constant}
     parts = []
     for measure in measures:
         parts += _rows(measure, how, common, note, bounds_of.get(id(measure)))
@@ -158,8 +156,7 @@ def _rows(
     value = measure.value
     few_decide = (statistic.kish < DOMINATE) & (statistic.kish <= 0.8 * statistic.clusters)
     is_dominated = few_decide & ~np.isnan(value)
-    rests_on_one = is_dominated & (statistic.kish < 2 - BOUND)
-    value = np.where(rests_on_one, np.nan, value)
+    value = np.where(few_decide & (statistic.kish < 2 - BOUND), np.nan, value)
     is_known = ~np.isnan(value)
     low, high = (np.where(is_known, bound, np.nan) for bound in statistic.interval(how.z))
     p, least = _tested(measure, how)
@@ -167,10 +164,9 @@ def _rows(
     least = np.where(np.isnan(p), 0, least)
 
     of_estimate = [(~is_known, "not_estimable"), *measure.notes, (note != "", note)]
-    of_clusters = [
-        (is_known & (statistic.clusters < how.few), f"few_{how.unit}s"),
-        (is_dominated, f"few_{how.unit}s_dominate"),
-    ]
+    few = f"few_{how.unit}s"
+    is_few = is_known & (statistic.clusters < how.few)
+    of_clusters = [(is_few, few), (is_dominated, f"{few}_dominate")]
     too_high = np.unique(least[least > 1 - how.level])
     of_default = [
         *of_estimate,
