@@ -78,8 +78,8 @@ RATES = tuple(
     """.split()
 )
 CLAIMS = {f"claim_discrimination{by}": (f"accept_true{by}", f"accept_false{by}") for by in READINGS}
-SUSCEPTIBILITY = {"susceptibility": ("foil_false", "foil_neutral")}
-DIFFERENCES = CLAIMS | SUSCEPTIBILITY  # name: the two values per template that it is made of
+# name: the two values per template that it is made of
+DIFFERENCES = {**CLAIMS, "susceptibility": ("foil_false", "foil_neutral")}
 
 
 @dataclass
@@ -267,26 +267,23 @@ def _measures(templates: Templates) -> list[Measure]:
     true, false = zip(*CLAIMS.values(), strict=True)
     (accept_true, accept_false), unpaired = templates.sides(true, false)
     is_constant = np.isin(accept_true.value + accept_false.value, (0, 2))
+    unpaired = (unpaired, "unpaired_templates")
     discrimination = Measure(
-        np.array([*CLAIMS], object),
+        tuple(CLAIMS),
         accept_true - accept_false,
         test=INVERTED,
-        notes=[
-            silent,
-            (unpaired, "unpaired_templates"),
-            (is_constant, "constant_answer"),
-            evasive,
-        ],
+        notes=[silent, unpaired, (is_constant, "constant_answer"), evasive],
         resampled=True,
     )
-    (under_claim, unasked), unpaired = templates.sides(["foil_false"], ["foil_neutral"])
+    (told, untold), unpaired = templates.sides(["foil_false"], ["foil_neutral"])
+    unpaired = (unpaired, "unpaired_templates")
     susceptibility = Measure(
-        np.array([*SUSCEPTIBILITY], object),
-        under_claim - unasked,
+        ["susceptibility"],
+        told - untold,
         test=INVERTED,
-        notes=[silent, (unpaired, "unpaired_templates"), evasive],
+        notes=[silent, unpaired, evasive],
     )
-    rates = Measure(np.array(RATES, object), templates.rate(RATES))
+    rates = Measure(RATES, templates.rate(RATES))
     return [rates, discrimination, susceptibility, *_sensitivity(templates)]
 
 
@@ -307,7 +304,7 @@ def _paired_differences(
     else:
         first = sides[0] - sides[1]
         second = sides[2] - sides[3]
-    labels = {"evaluator": np.array([" - ".join(pair) for pair in pairs], object)}
+    labels = {"evaluator": [" - ".join(pair) for pair in pairs]}
     notes = [(unpaired, "unpaired_templates")]
     return Measure(name, first - second, labels, test=INVERTED, notes=notes)
 
@@ -324,20 +321,20 @@ def _sensitivity(templates: Templates) -> list[Measure]:
 
     def scores(sums):
         hits, claims, number = np.moveaxis(sums, -1, 0)
-        return z_scores(hits / number * n_true, n_true, claims / number * n_false, n_false)
+        both = z_scores(hits / number * n_true, n_true, claims / number * n_false, n_false)
+        return np.round(both, 12)  # 0 where they are 0 but for rounding
 
-    notes = [
-        (true.value[0] + false.value[0] in (0, 2), "constant_answer"),
-        (fewest < 10, "few_expected"),
-    ]
+    is_constant = true.value[0] + false.value[0] in (0, 2)
+    notes = [(is_constant, "constant_answer"), (fewest < 10, "few_expected")]
     measures = []
     for index, name in enumerate(("d_prime", "criterion")):
-
-        def score(sums, index=index):
-            return scores(sums)[index].round(12)  # 0 where it is 0 but for rounding
-
-        value = Function.of(sums, score, n_true + n_false, true.clusters[0])
-        measures.append(Measure(name, value, notes=notes))
+        score = Function.of(
+            sums,
+            lambda sums, index=index: scores(sums)[index],
+            n_true + n_false,
+            true.clusters[0],
+        )
+        measures.append(Measure(name, score, notes=notes))
     return measures
 
 

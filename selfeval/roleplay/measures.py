@@ -120,8 +120,10 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
 
 def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
     """Yield the mean score of each further dimension per source, and people's less models'."""
-    given = records.get("dimensions", ())
-    scores = pd.DataFrame([each if isinstance(each, dict) else {} for each in given], records.index)
+    given = []
+    for scores in records.get("dimensions", ()):
+        given.append(scores if isinstance(scores, dict) else {})
+    scores = pd.DataFrame(given, records.index)
     for name in scores:
         votes = read_votes(records.assign(score=scores[name]))
         for of_arm in votes.values():
@@ -172,6 +174,10 @@ def _mean(sums):
     return sums[..., 0] / sums[..., 1]
 
 
+def _mean_difference(sums):
+    return _mean(sums[..., :2]) - _mean(sums[..., 2:])
+
+
 def share(yes, known, cluster) -> Rate:
     """Build a rate over statements: yes and known are true or false, (units, ...)."""
     units = len(cluster)
@@ -206,8 +212,9 @@ def slope(parts, cluster, formula: Callable = _slope) -> Function:
     and Steigerwald 2017): a few conversations in which x varies most decide a slope. With 24
     conversations that is about 14.
     """
+    n = int(parts[:, ::PARTS].sum())
     sums = by_cluster(parts, cluster)
-    value = Function.of(sums, formula, int(parts[:, ::PARTS].sum()))
+    value = Function.of(sums, formula, n)
     starts = range(0, sums.shape[1], PARTS)
     effective = min(_effective_clusters(sums[:, start : start + PARTS]) for start in starts)
     value.df = max(effective - 1, 1)
@@ -229,10 +236,10 @@ def _effective_clusters(sums) -> float:
 
 def no_answers(votes: Votes) -> Iterator[Measure]:
     """Yield how often there is no score: of the jury, and of each juror."""
-    is_missing = np.isnan(votes.score)
+    no_score = np.isnan(votes.score)
     for evaluator in ("", *votes.seats):
         seats = (votes.seats == evaluator) | (evaluator == "")
-        rate = share(is_missing[:, seats], votes.asked[:, seats], votes.units.cluster)
+        rate = share(no_score[:, seats], votes.asked[:, seats], votes.units.cluster)
         yield Measure("no_answer_rate", rate, {"task": votes.arm, "evaluator": evaluator})
 
 
@@ -316,7 +323,7 @@ def _human_minus_model(scores, units: Units) -> Function:
     parts = [per_conversation(side, units.cluster) for side in (of_humans, of_models)]
     sums = by_cluster(np.hstack(parts), units.cluster)
     n = (~np.isnan(scores)).sum()
-    gap = Function.of(sums, lambda sums: _mean(sums[..., :2]) - _mean(sums[..., 2:]), n)
+    gap = Function.of(sums, _mean_difference, n)
     total = sums[:, ::2]
     conversations = sums[:, 1::2]
     all_conversations = conversations.sum(0)
@@ -331,12 +338,13 @@ def areas(scores, units: Units, labels: Mapping) -> list[Measure]:
     known = ~np.isnan(scores)
     human = known & units.human
     model = known & ~units.human
-    area = Area.of(scores[human], units.cluster[human], scores[model], units.cluster[model])
-    of_humans = {"pair": units.pair[human], "human": scores[human], "cluster": units.cluster[human]}
-    of_models = {"pair": units.pair[model], "model": scores[model]}
-    pairs = pd.DataFrame(of_humans).merge(pd.DataFrame(of_models), on="pair")
-    pairs["wins"] = (np.sign(pairs["human"] - pairs["model"]) + 1) / 2
-    wins = pairs.groupby("cluster")["wins"]
+    answers = pd.DataFrame({"pair": units.pair, "cluster": units.cluster, "score": scores})
+    people = answers[human]
+    models = answers[model]
+    area = Area.of(people["score"], people["cluster"], models["score"], models["cluster"])
+    pairs = people.merge(models, on="pair", suffixes=["", "_of_model"])
+    ahead = np.sign(pairs["score"] - pairs["score_of_model"])
+    wins = ((ahead + 1) / 2).groupby(pairs["cluster"])
     accuracy = Area.within(Rate.of(wins.sum(), wins.size()))
     no_answer = (not known.any(), "no_answer")
     one_source = (not (human.any() and model.any()), "one_source")

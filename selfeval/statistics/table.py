@@ -56,13 +56,13 @@ PLANNED = {  # unit: statistic with a detectable effect, assumed sd, and below h
 class Measure:
     """A statistic and where it stands in the table.
 
-    labels: {column: text or array of the values' shape}. n: rows behind it, if not `of.n`.
-    test: the value that its interval is tested against; or p and the least p that is possible,
-    for a seed. permutation: p by permutation, for a seed. notes: (where, text). resampled: rows of
-    the bootstrap follow.
+    statistic, labels ({column: ...}): a text, or as many as there are values. n: rows behind it,
+    if not `of.n`. test: the value that its interval is tested against; or p and the least p that
+    is possible, for a seed. permutation: p by permutation, for a seed. notes: (where, text).
+    resampled: rows of the bootstrap follow.
     """
 
-    statistic: str
+    statistic: str | Sequence[str]
     of: Statistic
     labels: Mapping = field(default_factory=dict)
     n: np.ndarray | None = None
@@ -220,7 +220,7 @@ def _vectors(columns: Mapping, notes: Sequence[tuple], is_kept: np.ndarray) -> d
                 joined[*index] = "; ".join([*texts, text]).removeprefix("; ")
     vectors = {"note": joined[is_kept]}
     for name, values in columns.items():
-        if isinstance(values, str):
+        if isinstance(values, Sequence):
             values = np.array(values, object)
         vectors[name] = np.broadcast_to(values, is_kept.shape)[is_kept]
     return vectors
