@@ -18,7 +18,7 @@ from selfeval.recognition.contrasts import condition_contrasts, models_in_genera
 from selfeval.recognition.counts import confusion
 from selfeval.recognition.measures import recognition_table, roc_points
 from selfeval.roleplay.measures import jury_table
-from selfeval.roleplay.votes import cohen_kappa, rogan_gladen
+from selfeval.roleplay.votes import cohen_kappa
 from selfeval.statistics import intervals
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.table import COLUMNS, conclusion, default_rows

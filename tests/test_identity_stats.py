@@ -13,7 +13,6 @@ from selfeval.stats import (
     cohen_kappa,
     identity_table,
     paired_comparison,
-    rogan_gladen,
     sibling_table,
     survival_table,
 )
@@ -177,14 +176,6 @@ def test_consistency_is_the_share_of_agreeing_pairs():
     assert found == pytest.approx((np.mean(pairs) + 1) / 2)
 
 
-def test_language_gap_is_paired_with_the_english_twin():
-    english = replies({("a", "neutral"): ["truth", "truth"], ("a", "true"): ["truth"], ("b", "neutral"): ["truth"]})
-    german = replies({("a", "neutral"): ["other", "truth"], ("c", "neutral"): ["other"]}, language="de", variant="de")
-    french = replies({("b", "neutral"): ["other"]}, language="fr", variant="fr")
-    row = first(identity_table(pd.concat([english, german, french]), **FAST)).loc["language_gap"]
-    assert (row["estimate"], row["clusters"]) == (pytest.approx((-1 / 2 - 1) / 2), 2)
-
-
 def test_paired_comparison_by_hand():
     said = {"x": ("truth", "truth", "foil"), "y": ("truth", "foil", "foil"), "z": ("truth", "truth", "foil")}
     parts = [
@@ -308,27 +299,6 @@ def test_kappa_is_that_of_statsmodels_for_independent_replies():
     assert "not_estimable" in constant.loc["kappa", "note"] and constant.loc["agreement", "estimate"] == 1
 
 
-def labelled_run(sensitivity, specificity, n=400):
-    rng = np.random.default_rng(0)
-    true = rng.random(n) < 0.3
-    return np.where(true, rng.random(n) < sensitivity, rng.random(n) >= specificity), true, np.arange(n) % 40
-
-
-def test_rogan_gladen_by_hand():
-    said, truth, cluster = labelled_run(0.9, 0.8)
-    known = np.arange(400) % 3 == 0
-    found = first(rogan_gladen(said, np.where(known, truth, None), cluster))
-    sensitivity, specificity = said[known & truth].mean(), 1 - said[known & ~truth].mean()
-    corrected = (said.mean() + specificity - 1) / (sensitivity + specificity - 1)
-    assert found["estimate"].tolist() == pytest.approx([said.mean(), sensitivity, specificity, corrected])
-    whole = first(rogan_gladen(said, truth, cluster))  # labels of everything give the truth
-    assert whole.loc["corrected_rate", "estimate"] == pytest.approx(truth.mean())
-    width = [table.loc["corrected_rate", "high"] - table.loc["corrected_rate", "low"] for table in (found, whole)]
-    assert width[0] > width[1]  # fewer labels, less certain
-    with pytest.raises(InputError, match="labelled replies of both kinds"):
-        rogan_gladen(said, np.where(truth, truth, None), cluster)
-
-
 def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_claims():
     asked = {
         ("t0", "false-far"): ["foil", "other"],
@@ -349,8 +319,3 @@ def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_
     assert apart == pytest.approx(near - far)
     assert table["low"].lt(table["estimate"]).all() and table["high"].gt(table["estimate"]).all()
     assert sibling_table(one_kind).empty
-
-
-@pytest.mark.parametrize(("share", "note"), [(0.1, "not_estimable"), (1, "perfect_in_sample")])
-def test_a_scorer_no_better_than_chance_corrects_nothing_and_a_perfect_one_is_noted(share, note):
-    assert note in first(rogan_gladen(*labelled_run(share, share))).loc["corrected_rate", "note"]

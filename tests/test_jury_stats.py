@@ -6,10 +6,9 @@ import pytest
 import scipy.stats as sps
 from recognition_records import row
 from simulate_jury import planted_records
-from statsmodels.stats.weightstats import ttost_paired
 
 from selfeval.errors import InputError
-from selfeval.roleplay.votes import effective_votes, icc, krippendorff_alpha
+from selfeval.roleplay.votes import icc, krippendorff_alpha
 from selfeval.stats import jury_table
 
 NAN = np.nan
@@ -94,13 +93,10 @@ def test_differences_are_t_tests_over_conversations():
     )
     table = jury_table(frame)
     wide = frame.groupby(["arm", "conversation_id"])["score"].mean().unstack(0)
-    row, same = found(table, "difference", "debate - reask"), found(table, "equivalence", "debate - reask")
+    row = found(table, "difference", "debate - reask")
     reference = sps.ttest_1samp(wide["debate"] - wide["reask"], 0)
-    tost = ttost_paired(wide["debate"], wide["reask"], -0.05, 0.05)[0]
-    assert (row["p"], same["p"]) == pytest.approx((reference.pvalue, tost))
+    assert row["p"] == pytest.approx(reference.pvalue)
     assert (row["low"], row["high"]) == pytest.approx(tuple(reference.confidence_interval(0.95)))
-    assert (same["low"], same["high"]) == pytest.approx(tuple(reference.confidence_interval(0.9)))
-    assert same["level"] == pytest.approx(0.9) and "margin=0.05" in same["note"]
 
 
 def test_a_juror_counts_where_it_is_compared_on_the_same_answers():
@@ -183,25 +179,24 @@ def test_one_model_in_several_personas_has_as_many_seats():
 # Agreement
 
 
-def alone(build, ratings, *more):
+def alone(build, ratings):
     """Build a measure of agreement in which every unit is a cluster of its own."""
-    return build(np.asarray(ratings, float), np.arange(len(ratings)), *more)
+    return build(np.asarray(ratings, float), np.arange(len(ratings)))
 
 
 def test_published_coefficients():
-    """Krippendorff's .849; Shrout and Fleiss' ICC(2,1) = .29 and ICC(3,1) = .71, from units that all have rated."""
+    """Krippendorff's .849; Shrout and Fleiss' ICC(2,1) = .29, from units that all have rated."""
     ratings = np.vstack([SHROUT, [NAN, 1, 2, 3]])
     assert round(float(alone(krippendorff_alpha, KRIPPENDORFF).value), 3) == 0.849
-    assert [round(float(alone(icc, ratings, kind).value), 2) for kind in "AC"] == [0.29, 0.71]
-    shifted = SHROUT[:, :1] + np.array([0, 1, 2, 3])  # leniency counts against absolute agreement alone
-    assert alone(icc, shifted, "C").value == pytest.approx(1) and alone(icc, shifted, "A").value < 0.9
+    assert round(float(alone(icc, ratings).value), 2) == 0.29
+    shifted = SHROUT[:, :1] + np.array([0, 1, 2, 3])  # leniency counts against absolute agreement
+    assert alone(icc, shifted).value < 0.9 and alone(icc, SHROUT[:, [0, 0]]).value == pytest.approx(1)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("build", "ratings"), [
     (krippendorff_alpha, [[1, NAN], [NAN, 2]]), (krippendorff_alpha, np.full((5, 3), 0.1)),
     (krippendorff_alpha, np.empty((0, 3))), (icc, np.full((5, 3), 0.1)), (icc, [[0.1], [0.2]]), (icc, [[0.1, 0.2]]),
-    (effective_votes, [[0.1, 0.2]]),
 ])  # fmt: skip
 def test_what_is_not_defined_is_nan(build, ratings):
     """No two ratings, constant ones, no unit, one rater, a single complete unit."""
