@@ -13,7 +13,7 @@ import selfeval as se
 from selfeval import figures
 from selfeval.errors import InputError
 from selfeval.figures import forms, style
-from selfeval.results import KINDS, Estimates
+from selfeval.figures.estimates import KINDS, Estimates
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
 NAMES = ["Costs $$ & 100%_a^b", "A display name of sixty characters, which is rather long, yes", "Größe 7B (instruct)"]
@@ -295,10 +295,10 @@ def of_many(kind, size):
 @pytest.mark.parametrize(("kind", "size"), [("recognition", 3), ("recognition", 40), ("identity", 40),
                                             ("existence", 40), ("jury", 3)])  # fmt: skip
 def test_every_label_is_readable(kind, size):
-    from selfeval.figures.plots import KINDS as kinds
+    from selfeval.figures.plots import PLOTS
 
     result = of_many(kind, size)
-    made = {name: each for name in kinds[kind] if (each := se.plot(result, name))}
+    made = {name: each for name in PLOTS[kind] if (each := se.plot(result, name))}
     assert len(made) >= 2 and {name: said for name, fig in made.items() if (said := faults(fig))} == {}
     assert all(fig.get_size_inches()[0] == 6.9 and fig.get_size_inches()[1] <= 9.01 for fig in made.values())
     fig = next(iter(made.values()))

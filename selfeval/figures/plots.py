@@ -184,7 +184,7 @@ def scores(tables: Tables, names: Names) -> Drawing | None:
     return dots(rows, f"mean score{over(rows)}", names=names)
 
 
-KINDS = {  # figures of each kind of result, the main one first
+PLOTS = {  # figures of each kind of result, the main one first
     "recognition": {f.__name__: f for f in (advantage, claimed, accuracy, predictions, roc)},
     "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
