@@ -184,7 +184,7 @@ def reading(
         is_asked = (records["task_type"] == task) & (records["evaluator_model"] == evaluator)
         examples = records[is_asked & records["recorded"].notna()].head(5)
         for answer, reply in examples[["recorded", "reply"]].to_numpy():
-            one_line = " ".join(visible(reply).split())
+            one_line = _on_one_line(visible(reply))
             lines.append(f"    {answer!r} on record, reply: {one_line[:200]!r}")
     return lines
 
@@ -297,6 +297,7 @@ def _on_one_line(text: str) -> str:
 
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage
+LONGEST = 200  # characters of any other value
 SPOKEN = ("content", "text", "response")  # fields of a message, turn or test with what was said
 ABOUT = ("role", "speaker", "test_id", "test_type", "status")  # of one message, turn or test
 LEFT = "text-align:left;vertical-align:top;word-break:normal"  # keeps words whole in JupyterLab
@@ -395,8 +396,7 @@ def brief(value) -> str:
     if isinstance(value, list | tuple):
         value = ", ".join(map(brief, value))
     text = _on_one_line(str(value))
-    longest = 2 * SHORT
-    return text if len(text) <= longest else f"{text[:longest]} …"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
 
 
 def display(shown) -> None:

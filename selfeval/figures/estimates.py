@@ -142,20 +142,12 @@ class Plotting(pd.plotting.PlotAccessor):
         super().__init__(result)
         self.result = result
 
-    def __call__(self, *args, **how):
+    def __call__(self, kind: str = "", **how):
         """Draw as `selfeval.plot` does; with the name of a pandas plot, or x and y, as pandas."""
-        asked = [*args, how.get("kind")]
-        names_pandas = any(is_plot_of_pandas(name) for name in asked)
-        has_axes = "x" in how or "y" in how
-        is_result = self.result.tables and self.result.is_complete()
-        if names_pandas or has_axes or not is_result:
-            return super().__call__(*args, **how)
-        return plot(self.result, *args, **how)
-
-
-def is_plot_of_pandas(name) -> bool:
-    """Tell whether pandas has a plot of this name."""
-    return isinstance(name, str) and hasattr(pd.plotting.PlotAccessor, name)
+        is_of_pandas = hasattr(pd.plotting.PlotAccessor, kind) or not how.keys().isdisjoint("xy")
+        if is_of_pandas or not (self.result.tables and self.result.is_complete()):
+            return super().__call__(kind=kind or "line", **how)
+        return plot(self.result, kind, **how)
 
 
 def check_measured(verb: str, result) -> None:

@@ -6,6 +6,7 @@ nothing to draw. Columns that all have: `panel` (a title, optional) and, of dots
 reading or a source (`side`, of `style.SIDES`), never a model.
 """
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,9 +43,6 @@ LABEL = 0.13  # inches of a label of a side
 SIMULATED = "simulated:"
 DAY = (BLUE, "0.45", "0.92")  # what is found, what is not, the band at 0
 NIGHT = ("#58a6ff", "0.62", "#21262d")
-UNKNOWN = float("nan")
-Names = Mapping[str, str]
-Limits = tuple[float, float]
 
 
 # dots ---------------------------------------------------------------------------------------------
@@ -54,9 +52,9 @@ def dots(
     rows: pd.DataFrame,
     label: str,
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     null: float | None = 0.0,
-    limits: Limits | None = None,
+    limits: tuple[float, float] | None = None,
     sides: Mapping[str, str] | None = None,
     wide: float = WIDTH,
 ) -> Drawing | None:
@@ -77,7 +75,7 @@ def dots(
     rows = _with_defaults(rows, null, told_by_face=sides is None)
     panels = list(rows["panel"].unique())
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    called = labels(order, names or {}, 30)
+    called = labels(order, names, 30)
     limits = limits or scale(rows)
     across = min(len(panels), int(wide / 1.6))
     inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
@@ -85,7 +83,8 @@ def dots(
     levels = [place.level + 1 for place in written if place.row == 0]
     room = LABEL * max(levels, default=0)  # inches above the first row
     heads = room + 0.45 + _extra_lines(panels)
-    high = _row_height(rows, _down(panels, across), heads, len(order))
+    down = math.ceil(len(panels) / across)
+    high = _row_height(rows, down, heads, len(order))
     fig, axes = grid(panels, across, heads + high * max(len(order), 3), wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
@@ -112,19 +111,14 @@ def _with_defaults(rows: pd.DataFrame, null: float | None, *, told_by_face: bool
     told_by_face: whether a mark's face says what its interval excludes, where all have a null.
     """
     rows = rows.reset_index(drop=True)
-    default = {"panel": "", "side": "", "null": UNKNOWN if null is None else null}
+    default = {"panel": "", "side": "", "null": np.nan if null is None else null}
     for name, value in default.items():
         if name not in rows:
             rows[name] = value
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
     has_null = rows["null"].notna() | rows["estimate"].isna()
-    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else UNKNOWN
+    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else np.nan
     return rows
-
-
-def _down(panels: Sequence[str], across: int) -> int:
-    """Return how many panels stand one below another."""
-    return -(-len(panels) // across)
 
 
 def _extra_lines(titles: Sequence[str]) -> float:
@@ -201,7 +195,7 @@ def _places(
     rows: pd.DataFrame,
     order: Sequence[str],
     sides: Mapping[str, str],
-    limits: Limits,
+    limits: tuple[float, float],
     inches: float,
 ) -> list[_Place]:
     """Return where labels of sides stand, none on another; limits: of an axis of so many inches."""
@@ -241,7 +235,7 @@ def _write_side(ax, place: _Place, above: float, line: float) -> None:
     )
 
 
-def scale(rows: pd.DataFrame) -> Limits:
+def scale(rows: pd.DataFrame) -> tuple[float, float]:
     """Return an x scale around 0, all estimates and all ends of intervals."""
     ends = rows[["estimate", "low", "high"]].to_numpy(float)
     low = np.nanmin(ends, initial=-0.1)
@@ -389,7 +383,7 @@ def cells(
     label: str,
     axes_labels: tuple[str, str],
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     wide: float = WIDTH,
 ) -> Drawing | None:
     """Draw shares as colours, a panel each, with numbers where they fit; hatched where none is.
@@ -405,13 +399,14 @@ def cells(
     lines = in_order(rows["line"])
     columns = in_order(rows["column"])
     panels = list(rows["panel"].unique())
-    beside = labels(lines, names or {}, 26)
-    below = labels(columns, names or {}, 26)
+    beside = labels(lines, names, 26)
+    below = labels(columns, names, 26)
     room = wide - 0.75 - 0.055 * max(map(len, beside))
     across = max(1, min(len(panels), int(room / (0.28 * len(columns)))))
     cell = (room / across - 0.1) / len(columns)  # inches
     least = 0.17 if len(lines) < 20 else 0.12
-    most = ((PAGE - 0.8) / _down(panels, across) - 1.4) / len(lines)
+    down = math.ceil(len(panels) / across)
+    most = ((PAGE - 0.8) / down - 1.4) / len(lines)
     high = min(max(least, min(0.34, cell)), most)
     size = size_of(cell)
     below, is_upright, foot = _under_columns(below, cell, size)
@@ -481,7 +476,7 @@ def steps(
     x: str,
     y: str,
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     drawn: str = "-",
 ) -> Drawing | None:
     """Draw y over x, a panel each.
@@ -494,7 +489,7 @@ def steps(
     panels = in_order(rows["panel"])
     across = min(len(panels), 4 if len(panels) <= 16 else 8)
     inches = min((WIDTH - 0.5) / across, 2.2)
-    fig, axes = grid(labels(panels, names or {}, 60), across, inches + 0.2)
+    fig, axes = grid(labels(panels, names, 60), across, inches + 0.2)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]

@@ -21,8 +21,6 @@ TITLES = {  # of panels; of others the statistic's own name
     "auc": "AUC, people against models",
     "paired_accuracy": "The person scores higher",
 }
-Tables = Mapping[str, pd.DataFrame]
-Names = Mapping[str, str]
 
 
 def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) -> pd.DataFrame:
@@ -51,7 +49,7 @@ def over(rows: pd.DataFrame) -> str:
     return f"; {' and '.join(levels)} intervals over {' and '.join(units)}s"
 
 
-def intervals(rows: pd.DataFrame, label: str, names: Names, **how) -> Drawing | None:
+def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing | None:
     """Draw estimates as `dots` does; the label of the axis says what the intervals are."""
     return dots(rows, label + over(rows), names=names, **how)
 
@@ -59,7 +57,7 @@ def intervals(rows: pd.DataFrame, label: str, names: Names, **how) -> Drawing | 
 # self-recognition ---------------------------------------------------------------------------------
 
 
-def advantage(tables: Tables, names: Names) -> Drawing | None:
+def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the discrimination of each evaluator, and below it the advantage by the bootstrap."""
     table = tables["recognition"]
     bootstrap = table[table["method"].eq("bca") | table["estimate"].isna()]
@@ -71,7 +69,7 @@ def advantage(tables: Tables, names: Names) -> Drawing | None:
     return intervals(rows, label, names)
 
 
-def claimed(tables: Tables, names: Names) -> Drawing | None:
+def claimed(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw how often each evaluator (row) claims the texts of each author (column) as its own."""
     counts = tables["counts"]
     claims = counts["n"].where(counts["predicted"] == counts["evaluator"], 0)
@@ -82,7 +80,7 @@ def claimed(tables: Tables, names: Names) -> Drawing | None:
     return _by_author(rows, "P(claims the text)", names)
 
 
-def accuracy(tables: Tables, names: Names) -> Drawing | None:
+def accuracy(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw how often each evaluator (row) is right about the texts of each author (column)."""
     rows = estimates(tables["recognition"], "author_accuracy", by_author=True)
     if rows.empty:
@@ -91,13 +89,13 @@ def accuracy(tables: Tables, names: Names) -> Drawing | None:
     return _by_author(rows, "accuracy", names)
 
 
-def _by_author(rows: pd.DataFrame, label: str, names: Names) -> Drawing | None:
+def _by_author(rows: pd.DataFrame, label: str, names: Mapping) -> Drawing | None:
     """Draw a value of each evaluator (row) about each author (column)."""
     rows = rows.assign(line=rows["evaluator"], column=rows["author"])
     return cells(rows, label, ("evaluator", "author of the text"), names=names)
 
 
-def predictions(tables: Tables, names: Names) -> Drawing | None:
+def predictions(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw which name (column) is given to whose texts (row), over all evaluators."""
     counts = tables["counts"]
     counts = counts[counts["task"].isin(NAMING)]
@@ -109,11 +107,11 @@ def predictions(tables: Tables, names: Names) -> Drawing | None:
     shares = sums / sums.groupby(["panel", "line"]).transform("sum")
     rows = shares.unstack(fill_value=0).stack().rename("value").reset_index()
     is_last = rows["column"].isin(["other name", "no answer"])
-    rows = pd.concat([rows[~is_last], rows[is_last]])
+    rows = rows.iloc[is_last.argsort(kind="stable")]
     return cells(rows, "share of texts", ("author", "name given"), names=names)
 
 
-def roc(tables: Tables, names: Names) -> Drawing | None:
+def roc(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the ROC curve of each evaluator's score for its own texts, with its AUC."""
     areas = estimates(tables["recognition"], "auc").dropna(subset="estimate")
     if areas.empty:
@@ -137,7 +135,7 @@ def _area_text(area) -> str:
 # the other evaluations ----------------------------------------------------------------------------
 
 
-def readings(tables: Tables, names: Names) -> Drawing | None:
+def readings(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw how well each reading tells own texts from others': words, weights, a reader of style.
 
     Of gaps: how much better the own likelihood does than another reading.
@@ -155,7 +153,7 @@ def _beside(rows: pd.DataFrame, reading: pd.Series) -> pd.DataFrame:
     return rows.assign(side=reading, panel=reading.mask(reading.isin([*SIDES]), ""))
 
 
-def claims(tables: Tables, names: Names) -> Drawing | None:
+def claims(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
     differences = ["claim_discrimination", "susceptibility"]
     rows = estimates(tables["identity"], *differences, "abstain", "neutral_right")
@@ -165,7 +163,7 @@ def claims(tables: Tables, names: Names) -> Drawing | None:
     return intervals(rows, "share, or difference of shares", names)
 
 
-def acceptance(tables: Tables, names: Names) -> Drawing | None:
+def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow but a hint."""
     rows = estimates(tables["identity"], "claim_discrimination").dropna(subset="estimate")
     rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
@@ -180,7 +178,7 @@ def _span(sizes: pd.Series) -> str:
     return " to ".join(ends)
 
 
-def survival(tables: Tables, names: Names) -> Drawing | None:
+def survival(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the share of conversations that kept their identity, by turn of pressure."""
     rows = default_rows(tables["identity"]).query("task == '' and condition == ''")
     rows = rows[rows["statistic"].str.startswith("survival@")].dropna(subset="estimate")
@@ -204,7 +202,7 @@ def of_arms(
     """Return the plot of a jury's statistics, a row per arm; by_author: people, models apart."""
     place = {arm: number for number, arm in enumerate(ARMS)}
 
-    def draw(tables: Tables, names: Names) -> Drawing | None:
+    def draw(tables: Mapping, names: Mapping) -> Drawing | None:
         rows = estimates(tables["jury"], *statistics, by_author=by_author)
         rows = rows[rows["evaluator"] == ""]
         rows = rows.assign(place=rows["task"].map(place))
@@ -221,7 +219,7 @@ def of_arms(
 def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable:
     """Return the plot of statistics of existence, a panel per form of answer."""
 
-    def draw(tables: Tables, names: Names) -> Drawing | None:
+    def draw(tables: Mapping, names: Mapping) -> Drawing | None:
         rows = estimates(tables["existence"], *statistics)
         reasons = rows["condition"].str.contains("reasoning=true")
         form = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
@@ -234,7 +232,7 @@ def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable
     return draw
 
 
-def scores(tables: Tables, names: Names) -> Drawing | None:
+def scores(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the rate or mean score of each model of a log, or the differences of models."""
     rows = estimates(tables["log"], "rate", "mean_score")
     is_difference = rows["evaluator"].str.contains(" - ")

@@ -62,10 +62,10 @@ SIDES = {  # what is compared within a row: (colour, marker, label)
     "sibling": (ORANGE, "D", "a sibling's name"),
     "another maker": (GREY, "s", "another maker's name"),
 }
-FACES = {  # of marks in a legend, whatever their colours, by how their labels begin
+FACES = {  # of marks in a legend, by their labels without the last word
     "interval excludes": "0.25",
     "interval includes": "white",
-    "no interval": "0.8",
+    "no": "0.8",
 }
 SANS = "DejaVu Sans"  # comes with matplotlib: no figure depends on the fonts of a machine
 ASIAN = (
@@ -146,7 +146,7 @@ def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Pa
 PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)  # in a figure of the user's
 
 
-def new_figure(high: float, wide: float = WIDTH):
+def new_figure(high: float, wide: float):
     """Return a new figure of so many inches, or a part of the user's where `PLACE` says so."""
     ax = PLACE.get()
     if ax is None:
@@ -160,9 +160,9 @@ def new_figure(high: float, wide: float = WIDTH):
     return ax.figure.add_subfigure(place)
 
 
-def labels(ids: Iterable[str], display: Mapping[str, str], longest: int) -> list[str]:
+def labels(ids: Iterable[str], display: Mapping[str, str] | None, longest: int) -> list[str]:
     """Return labels of so many letters at most; of a longer one the middle is left out."""
-    called = {"human": "people", **display}
+    called = {"human": "people"} | (display or {})
     head = longest * 2 // 3
     found = []
     for name in ids:
@@ -190,8 +190,7 @@ def grid(titles: Sequence[str], columns: int, panel: float, wide: float = WIDTH)
             ax.set_title(wrapped(title, room, size), fontsize=size, pad=3, linespacing=1)
         for ax in axes.flat[len(titles) :]:
             ax.set_axis_off()
-        is_lowest = slice(max(len(titles) - columns, 0), (lines - 1) * columns)
-        for ax in axes.flat[is_lowest]:
+        for ax in axes.flat[max(len(titles) - columns, 0) : (lines - 1) * columns]:
             ax.tick_params(labelbottom=True)  # the panel below it is not there
     return fig, axes
 
@@ -223,8 +222,8 @@ def _explain(fig: Drawing, wide: float) -> None:
     faces = {}
     for ax in fig.axes:
         for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            face = _face(label)
-            if face:
+            face = FACES.get(label.rpartition(" ")[0])
+            if face:  # the same mark, whatever has this face
                 faces[label] = Line2D([], [], linewidth=0, marker="o", ms=4, mec="0.25", mfc=face)
             else:
                 sides[label] = mark
@@ -234,11 +233,3 @@ def _explain(fig: Drawing, wide: float) -> None:
         columns = max(1, min(len(shown), int(wide * 19 / (8 + longest))))
         place = "outside upper center"
         fig.legend(shown.values(), shown, loc=place, ncols=columns, frameon=False)
-
-
-def _face(label: str) -> str:
-    """Return the face of a mark that a legend explains; "" where the label is that of a side."""
-    for beginning, face in FACES.items():
-        if label.startswith(beginning):
-            return face
-    return ""
