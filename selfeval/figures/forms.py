@@ -333,8 +333,7 @@ def against(
     is_page = wide > COLUMN
     size = 7.5 if is_page else 6
     is_above = rows["low"] > 0
-    style = STYLE | DARK if dark else STYLE
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE | DARK if dark else STYLE):
         fig = new_figure(1.4 + 0.42 * wide, wide)
         head = size + 1.5
         fig.suptitle(wrapped(title, 0.85 * wide, head), x=0.01, ha="left", size=head, weight="bold")
@@ -409,13 +408,13 @@ def cells(
     most = ((PAGE - 0.8) / down - 1.4) / len(lines)
     high = min(max(least, min(0.34, cell)), most)
     size = size_of(cell)
-    below, is_upright, foot = _under_columns(below, cell, size)
+    below, angle, foot = _under_columns(below, cell, size)
     heads = _extra_lines(panels)
     if len(panels) > 1:
         heads += 0.3
-    fig, axes = grid(panels, across, high * len(lines) + foot + heads, wide)
+    tall = high * len(lines) + foot + heads
+    fig, axes = grid(panels, across, tall, wide)
     used = list(axes.flat[: len(panels)])
-    angle = 90 if is_upright else 0
     for ax, panel in zip(used, panels, strict=True):
         here = rows[rows["panel"] == panel]
         values = here.pivot(index="line", columns="column", values="value")
@@ -424,20 +423,21 @@ def cells(
         ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
     with mpl.rc_context(STYLE):
         colours = used[0].collections[0]
+        label = wrapped(label, down * tall + 0.4, 8)
         fig.colorbar(colours, ax=used, label=label, shrink=0.8, aspect=18, ticks=[0, 1])
     return finish(fig, axes_labels[1], axes_labels[0])
 
 
-def _under_columns(names: list[str], cell: float, size: float) -> tuple[list[str], bool, float]:
-    """Return names under cells of so many inches, whether they stand upright, and their height."""
+def _under_columns(names: list[str], cell: float, size: float) -> tuple[list[str], int, float]:
+    """Return names as they stand under cells of so many inches, their angle, and their height."""
     letters = int(cell * 72 / size / 0.62)  # in a column
     longest_word = max(len(word) for name in names for word in name.split())
     if longest_word > letters:
         longest = max(map(len, names))
-        return names, True, 0.0085 * size * longest
+        return names, 90, 0.0085 * size * longest
     filled = [textwrap.fill(name, letters) for name in names]
     lines = 1 + max(name.count("\n") for name in filled)
-    return filled, False, 0.15 * lines
+    return filled, 0, 0.15 * lines
 
 
 def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:

@@ -44,9 +44,9 @@ def _designs(rows: pd.DataFrame) -> pd.Series:
 
 def over(rows: pd.DataFrame) -> str:
     """Say for the label of an axis what intervals are, and over what."""
-    levels = [f"{level * 100:g} %" for level in rows["level"].dropna().unique()]
-    units = rows["cluster_unit"].unique()
-    return f"; {' and '.join(levels)} intervals over {' and '.join(units)}s"
+    levels = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
+    units = " and ".join(rows["cluster_unit"].unique())
+    return f"; {levels} intervals over {units}s"
 
 
 def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing | None:
@@ -86,7 +86,7 @@ def accuracy(tables: Mapping, names: Mapping) -> Drawing | None:
     if rows.empty:
         return None
     rows = rows.assign(panel=_designs(rows), value=rows["estimate"])
-    return _by_author(rows, "accuracy", names)
+    return _by_author(rows, "share of right answers", names)
 
 
 def _by_author(rows: pd.DataFrame, label: str, names: Mapping) -> Drawing | None:
@@ -129,7 +129,8 @@ def roc(tables: Mapping, names: Mapping) -> Drawing | None:
 
 def _area_text(area) -> str:
     """Return what stands in the panel of an ROC curve."""
-    return f"AUC {area.estimate:.2f}\n[{area.low:.2f}, {area.high:.2f}]\nn {area.n:.0f}"
+    interval = f"[{area.low:.2f}, {area.high:.2f}]"
+    return f"AUC {area.estimate:.2f}\n{interval}\nn {area.n:.0f}"
 
 
 # the other evaluations ----------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def claims(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
     differences = ["claim_discrimination", "susceptibility"]
     rows = estimates(tables["identity"], *differences, "abstain", "neutral_right")
-    rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
+    rows = rows.query("task == '' and condition == ''")
     null = rows["statistic"].map(dict.fromkeys(differences, 0.0))
     rows = rows.assign(panel=rows["statistic"].map(TITLES), null=null)
     return intervals(rows, "share, or difference of shares", names)
@@ -165,8 +166,8 @@ def claims(tables: Mapping, names: Mapping) -> Drawing | None:
 
 def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow but a hint."""
-    rows = estimates(tables["identity"], "claim_discrimination").dropna(subset="estimate")
-    rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
+    rows = estimates(tables["identity"], "claim_discrimination")
+    rows = rows.query("task != '' and condition == ''").dropna(subset="estimate")
     sizes = rows.groupby("task")["clusters"]
     rows = rows.assign(panel=rows["task"] + "\nn " + sizes.transform(_span))
     return intervals(rows, "claim discrimination", names, limits=(-1.03, 1.03))

@@ -80,8 +80,7 @@ INSTALLED = {*font_manager.get_font_names()}
 FONTS = [SANS, *(name for name in ASIAN if name in INSTALLED)]
 BEYOND_SANS = re.compile("[\u2e80-\U0003ffff]")  # scripts that need more
 STYLE_FILE = Path(__file__).with_name("selfeval.mplstyle")
-STYLE = dict(mpl.rc_params_from_file(STYLE_FILE, use_default_template=False))
-STYLE["font.family"] = SANS
+STYLE = mpl.rc_params_from_file(STYLE_FILE, use_default_template=False) | {"font.family": SANS}
 BLIND = sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}  # no screen
 DARK = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#0d1117")  # GitHub's dark page
 ON_DARK = "text.color axes.labelcolor axes.edgecolor xtick.color ytick.color"
@@ -123,8 +122,8 @@ class Drawing(Figure):
 def use_style() -> None:
     """Set the project's style for everything drawn from here on; tables then show whole texts."""
     pd.set_option("display.max_colwidth", None)
-    style = STYLE | {"font.family": FONTS}
-    sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=style)
+    rc = STYLE | {"font.family": FONTS}
+    sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=rc)
 
 
 def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Path]:
@@ -137,9 +136,8 @@ def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Pa
             content = io.BytesIO()
             metadata = dateless | {"Title": title or name}
             fig.savefig(content, format=kind, dpi=200, metadata=metadata)
-            path = Path(folder) / f"{name}.{kind}"
-            write_whole(path, content.getvalue())
-            paths.append(path)
+            paths.append(Path(folder) / f"{name}.{kind}")
+            write_whole(paths[-1], content.getvalue())
     return paths
 
 
