@@ -111,8 +111,7 @@ def _with_defaults(rows: pd.DataFrame, null: float | None, *, told_by_face: bool
     told_by_face: whether a mark's face says what its interval excludes, where all have a null.
     """
     rows = rows.reset_index(drop=True)
-    default = {"panel": "", "side": "", "null": np.nan if null is None else null}
-    for name, value in default.items():
+    for name, value in {"panel": "", "side": "", "null": null}.items():
         if name not in rows:
             rows[name] = value
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
@@ -159,8 +158,7 @@ def _label_rows(axes, order: Sequence[str], called: Sequence[str], size: float) 
 
 def _offsets(rows: pd.DataFrame) -> dict[str, float]:
     """Return how far above the middle of a row the marks of each side stand, in rows."""
-    there = set(rows["side"])
-    sides = [side for side in ["", *SIDES] if side in there]
+    sides = [side for side in ["", *SIDES] if side in set(rows["side"])]
     step = min(0.3, 0.8 / len(sides))
     middle = (len(sides) - 1) / 2
     return {side: (middle - number) * step for number, side in enumerate(sides)}
@@ -370,8 +368,15 @@ def against(
 def _against_marks(ax, rows: pd.DataFrame, colour: str, marker: str, size: float) -> None:
     """Draw estimates with their intervals in one colour."""
     ax.vlines(rows["x"], rows["low"], rows["high"], color=colour, linewidth=0.8, zorder=2)
-    how = {"color": colour, "marker": marker, "linewidth": 0, "zorder": 3}
-    ax.scatter(rows["x"], rows["estimate"], size, **how)
+    ax.scatter(
+        rows["x"],
+        rows["estimate"],
+        size,
+        color=colour,
+        marker=marker,
+        linewidth=0,
+        zorder=3,
+    )
 
 
 # cells --------------------------------------------------------------------------------------------
@@ -462,8 +467,16 @@ def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
         for row, name in enumerate(values.index):
             if name in values.columns:
                 place = (values.columns.get_loc(name), row)
-                frame = {"fill": False, "clip_on": False, "edgecolor": "black"}
-                ax.add_patch(Rectangle(place, 1, 1, linewidth=width, **frame))
+                frame = Rectangle(
+                    place,
+                    1,
+                    1,
+                    fill=False,
+                    clip_on=False,
+                    edgecolor="black",
+                    linewidth=width,
+                )
+                ax.add_patch(frame)
         ax.tick_params(length=0)
         ax.set(xlabel="", ylabel="")
 
@@ -509,8 +522,16 @@ def _write_in_corner(ax, text: str, inches: float) -> None:
     """Write a text in a panel of so many inches; of several lines the first, where it is small."""
     shown = text if inches > 0.8 else text.split("\n")[0]
     size = 6 if inches > 1 else 5
-    how = {"ha": "right", "va": "bottom", "fontsize": size, "linespacing": 1}
-    ax.text(0.97, 0.03, shown, transform=ax.transAxes, **how)
+    ax.text(
+        0.97,
+        0.03,
+        shown,
+        transform=ax.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=size,
+        linespacing=1,
+    )
 
 
 def _curve(ax, rows: pd.DataFrame, *, in_steps: bool) -> None:
@@ -518,7 +539,14 @@ def _curve(ax, rows: pd.DataFrame, *, in_steps: bool) -> None:
     style = "steps-post" if in_steps else "default"
     ax.plot(rows["x"], rows["y"], color=INK, linewidth=1.3, drawstyle=style)
     if "low" in rows and in_steps:
-        band = {"step": "post", "color": INK, "alpha": 0.15, "linewidth": 0}
-        ax.fill_between(rows["x"], rows["low"], rows["high"], **band)
+        ax.fill_between(
+            rows["x"],
+            rows["low"],
+            rows["high"],
+            step="post",
+            color=INK,
+            alpha=0.15,
+            linewidth=0,
+        )
     if "plan" in rows:
         ax.plot(rows["x"], rows["plan"], linewidth=0.9, color="0.5", linestyle=":")

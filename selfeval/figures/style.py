@@ -76,7 +76,7 @@ ASIAN = (
     "IPAGothic",
     "Arial Unicode MS",
 )
-INSTALLED = {*font_manager.get_font_names()}
+INSTALLED = font_manager.get_font_names()
 FONTS = [SANS, *(name for name in ASIAN if name in INSTALLED)]
 BEYOND_SANS = re.compile("[\u2e80-\U0003ffff]")  # scripts that need more
 STYLE_FILE = Path(__file__).with_name("selfeval.mplstyle")
@@ -109,7 +109,7 @@ class Drawing(Figure):
     _ipython_display_ = show
 
     def save(self, path: str | Path, title: str = "") -> list[Path]:
-        """Write PDF, PNG and SVG, whatever the path ends in. title: in their metadata."""
+        """Write PDF, PNG and SVG, with or without such an ending. title: in their metadata."""
         path = Path(path)
         if path.suffix[1:] in DATELESS:
             path = path.with_suffix("")
@@ -122,8 +122,7 @@ class Drawing(Figure):
 def use_style() -> None:
     """Set the project's style for everything drawn from here on; tables then show whole texts."""
     pd.set_option("display.max_colwidth", None)
-    rc = STYLE | {"font.family": FONTS}
-    sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=rc)
+    sns.set_theme("paper", "ticks", "colorblind", rc=STYLE | {"font.family": FONTS})
 
 
 def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Path]:
