@@ -187,7 +187,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'found = [e._replace(answer=s, status="ok") for e, s in zip(found, said, strict=False)]',
     ),
     # figures and tables
-    ("figures/plots.py", 'value=sums["own"] / sums["n"]', 'value=sums["n"] / sums["own"]'),
+    ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),
     ("results.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
     ("sweep/file.py", 'and str(old.get("started")) >= after and', "and after is not None and"),

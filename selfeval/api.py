@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import pandas as pd
 
@@ -16,6 +16,15 @@ from selfeval.bounds import read_yaml
 from selfeval.condition import varying_parts
 from selfeval.errors import InputError, check_one_of, check_whole
 from selfeval.existence import run as existence
+from selfeval.figures.estimates import (
+    KINDS,
+    NO_ANSWER,
+    TEXT,
+    Estimates,
+    check_measured,
+    file_of,
+    plot,
+)
 from selfeval.identity import replies as identity_replies
 from selfeval.identity.measures import RATES, READINGS
 from selfeval.identity.run import ARMS, run_suite
@@ -34,7 +43,7 @@ from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
-from selfeval.results import CSV, KINDS, TEXT, Estimates, Records
+from selfeval.results import Records
 from selfeval.roleplay import conversation, transcripts
 from selfeval.roleplay import run as jury_run
 from selfeval.roleplay.measures import STATISTICS
@@ -42,15 +51,10 @@ from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.secrets import visible
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from selfeval.figures.style import Drawing
-
 Rows = record_files.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
-MAIN = {f"{CSV.get(names[0], names[0])}.csv": kind for kind, names in KINDS.items()}  # files of estimates
+MAIN = {f"{file_of(kind)}.csv": kind for kind in KINDS}  # files of estimates
 ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
 BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
 BY_TEXT = b'{"text_id": 1'  # how files of texts, and of answers about texts, begin
@@ -674,44 +678,6 @@ def measure_log(logs: str | Path | Sequence[str | Path], *, level: float = 0.95,
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def _check_measured(verb: str, result) -> None:
-    """Raise `InputError` for what is no result, such as the answers behind one."""
-    if not isinstance(result, Estimates):
-        raise InputError(
-            f"`{verb}` takes what `measure_...` returned, not a {type(result).__name__}; measure it first."
-        )
-
-
-@verb
-def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Drawing | Axes | None":
-    """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...); `result.plot()` does too.
-
-    The figure shows itself in a notebook, and elsewhere by its `show()`; its `save("figure.pdf")` writes PDF, SVG and
-    PNG. ax: of `plt.subplots()`, to draw at their place in a figure of yours; these are then returned. Where a result
-    has nothing to draw, a sentence says so.
-    """
-    _check_measured("plot", result)
-    from selfeval.figures import (
-        plots,  # matplotlib, not before a figure is wanted
-        style,
-    )
-
-    kinds = plots.KINDS[result.kind]
-    kind = kind or next(iter(kinds))
-    check_one_of("kind", kind, kinds)
-    before = style.PLACE.set(ax)
-    try:
-        drawn = kinds[kind](result.drawn(), result.names or {})
-    finally:
-        style.PLACE.reset(before)
-    if drawn is None:
-        print(f"This result has nothing to draw as {kind!r}.")
-    return drawn if ax is None else ax
-
-
-results.Plotting.draw = staticmethod(plot)
-
-
 @verb
 def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "") -> Estimates:
     """Return paired differences with p adjusted by Holm: of two evaluators, two conditions, or two results.
@@ -721,9 +687,9 @@ def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "
     the same models in November and in May: each evaluator that both have, `result` minus the second. Pairs are made by
     prompt, template or sample, over those that both have, so that what is easy or hard for all cancels.
     """
-    _check_measured("compare", result)
+    check_measured("compare", result)
     if isinstance(by, pd.DataFrame):
-        _check_measured("compare", by)
+        check_measured("compare", by)
         if other:
             raise InputError(f"`other` names an evaluator, and beside two results there is none, got {other!r}.")
         return _compare_results(result, by)
@@ -818,10 +784,10 @@ def main_statistics(result: Estimates) -> list[str]:
     Where an evaluator answers nothing, the rate that says so is among them.
     """
     there = [*result["statistic"].unique()]
-    first = [name for name in results.SHOWN.get(result.kind, ()) if name in there]
+    first = [name for name in KINDS[result.kind].main if name in there]
     if not first:
         return there
-    never_answers = result["statistic"].isin(results.NO_ANSWER) & (result["estimate"] == 1)
+    never_answers = result["statistic"].isin(NO_ANSWER) & (result["estimate"] == 1)
     silent = result["statistic"][never_answers].unique()
     return [*first, *silent]
 
@@ -855,7 +821,7 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
 def main_table(result: Estimates) -> pd.DataFrame:
     """Return the table that commands print: the main statistics, and at the end what each row concludes."""
     rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
-    lacking = rows[rows["statistic"].isin(results.NO_ANSWER) & (rows["estimate"] > 0)]
+    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
     shown = shown.drop(columns=ASIDE, errors="ignore")
     if "conclusion" in shown:
@@ -876,7 +842,7 @@ def claims_table(result: Estimates) -> pd.DataFrame:
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF
     said = pd.DataFrame(
-        {"evaluator": [results.label(name, result.names) for name in counts["evaluator"]]}, counts.index
+        {"evaluator": [results.model_name(name, result.names) for name in counts["evaluator"]]}, counts.index
     )
     labels = varying_parts(result["condition"].unique())
     said["condition"] = counts["condition"].map(labels)
@@ -983,17 +949,18 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     folder = record_files.data_path(out)
     if form:
         return inspect_logs.save_as(form, result, folder)
-    _check_measured("save", result)
+    check_measured("save", result)
     for file, kind in MAIN.items():
-        if kind != result.kind and {*KINDS[kind]} & {*KINDS[result.kind]} and (folder / file).exists():
+        shared = {*KINDS[kind].tables} & {*KINDS[result.kind].tables}
+        if kind != result.kind and shared and (folder / file).exists():
             raise InputError(f"{folder} has {file}, whose tables this result would replace; name a folder of its own.")
     if result.kind in ("identity", "existence"):
         record_files.write_jsonl(folder / f"{result.kind}.jsonl", record_files.rows_of(result.records))
-    for name in KINDS[result.kind]:
+    for name in KINDS[result.kind].tables:
         if name in result.tables:
-            record_files.write_csv(folder / f"{CSV.get(name, name)}.csv", result.tables[name])
+            record_files.write_csv(folder / f"{file_of(name)}.csv", result.tables[name])
     if figure := plot(result):
-        figure.save(folder / CSV.get(result.kind, result.kind))
+        figure.save(folder / file_of(result.kind))
     return folder
 
 
@@ -1025,7 +992,7 @@ def _results(folder: str | Path, elsewhere: Iterable[Path] = ()) -> list[tuple[s
 
 def _read_result(kind: str, folder: Path) -> Estimates:
     """Return the result in a folder; labels are texts, empty where there is none."""
-    files = {name: folder / f"{CSV.get(name, name)}.csv" for name in KINDS[kind]}
+    files = {name: folder / f"{file_of(name)}.csv" for name in KINDS[kind].tables}
     read = {}
     for name, file in files.items():
         if file.exists():

@@ -22,10 +22,11 @@ import pandas as pd
 from selfeval.bounds import check_zip
 from selfeval.condition import conditions, varying_parts
 from selfeval.errors import InputError, check_one_of
+from selfeval.figures.estimates import Estimates
 from selfeval.paths import write_whole
 from selfeval.recognition.contrasts import paired_labels
 from selfeval.records import tables as record_files
-from selfeval.results import Estimates, in_order
+from selfeval.results import in_order
 from selfeval.statistics.intervals import Function, Rate, Settings, detectable_difference, ratio
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 

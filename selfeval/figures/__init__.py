@@ -1,8 +1,8 @@
-"""Figures for print, and how results show themselves.
+"""Figures for print, tables for papers, and estimates that draw themselves.
 
-Four forms draw everything: `dots` (estimates with intervals), `against` (estimates against another number), `cells`
-(heat maps) and `steps` (curves).
-`selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG, `latex` a table for a paper.
+Four forms draw everything: `dots` (estimates with intervals), `against` (estimates against another
+number), `cells` (heat maps) and `steps` (curves). `selfeval.plot` chooses one for a result; `save`
+writes a figure as PDF, SVG and PNG, `latex` a table for a paper.
 """
 
 from importlib import import_module
@@ -23,10 +23,11 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str):
-    """Import a function with what it draws by when it is first used: cards and tables need no matplotlib."""
+    """Import a function when it is first used: tables need no matplotlib."""
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'selfeval.figures' has no attribute {name!r}; it has {', '.join(__all__)}")
+    offered = f"it has {', '.join(__all__)}"
+    raise AttributeError(f"module 'selfeval.figures' has no attribute {name!r}; {offered}")
 
 
 def __dir__() -> list[str]:

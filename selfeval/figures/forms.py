@@ -1,10 +1,12 @@
-"""The four forms of all figures: `dots` (estimates with intervals), `against`, `cells` (heat maps), `steps` (curves).
+"""The four forms of all figures: `dots` (estimates), `against`, `cells` (heat maps), `steps`.
 
-Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is nothing to draw.
-Columns that all have: `panel` (a title, optional) and, of dots and cells, `line` (what a row of the figure is, models
-by their ids). names: {id: label}. In dots a colour is a reading or a source (`side`, of `style.SIDES`), never a model.
+Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is
+nothing to draw. Columns that all have: `panel` (a title, optional) and, of dots and cells, `line`
+(what a row of the figure is, models by their ids). names: {id: label}. In dots a colour is a
+reading or a source (`side`, of `style.SIDES`), never a model.
 """
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from selfeval.figures.style import (
     BLUE,
@@ -26,29 +29,30 @@ from selfeval.figures.style import (
     STYLE,
     WIDTH,
     Drawing,
-    _figure,
     finish,
     grid,
     labels,
+    new_figure,
     size_of,
     wrapped,
 )
 from selfeval.results import in_order
 
-LINE, LABEL = 0.17, 0.13  # inches of a row, where the page has room, and of a label of a side
+LINE = 0.17  # inches of a row, where the page has room
+LABEL = 0.13  # inches of a label of a side
 SIMULATED = "simulated:"
-DAY, NIGHT = (BLUE, "0.45", "0.92"), ("#58a6ff", "0.62", "#21262d")  # what is found, what is not, the band at 0
-Names = Mapping[str, str]
+DAY = (BLUE, "0.45", "0.92")  # what is found, what is not, the band at 0
+NIGHT = ("#58a6ff", "0.62", "#21262d")
 
 
-# dots -----------------------------------------------------------------------------------------------------------------
+# dots ---------------------------------------------------------------------------------------------
 
 
 def dots(
     rows: pd.DataFrame,
     label: str,
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     null: float | None = 0.0,
     limits: tuple[float, float] | None = None,
     sides: Mapping[str, str] | None = None,
@@ -56,64 +60,77 @@ def dots(
 ) -> Drawing | None:
     """Draw estimates with their intervals on one scale, a panel each, a row per model or arm.
 
-    rows: line, estimate, low, high; sides share a row, in their colours, and one that `style.SIDES` does not have is in
-    ink; simulated models stand apart, below. label: of the axis.
-    null: a mark is hollow where its interval includes this value of no effect, and grey where there is no interval;
-    rows may have a `null` each, NaN where there is no such value. Where some have one and others none, no mark is
-    hollow: intervals and lines at the null say it already. limits: of the axis. A column `block` puts its rows
-    together, in the order given, under a line that names it.
-    sides: {side: label}, written at the marks of the first row instead of a legend; no mark is hollow then.
-    wide: inches.
+    rows: line, estimate, low, high; sides share a row, in their colours, and one that `style.SIDES`
+    does not have is in ink; simulated models stand apart, below. label: of the axis.
+    null: a mark is hollow where its interval includes this value of no effect, and grey where there
+    is no interval; rows may have a `null` each, NaN where there is no such value. Where some have
+    one and others none, no mark is hollow: intervals and lines at the null say it already. limits:
+    of the axis. A column `block` puts its rows together, in the order given, under a line that
+    names it.
+    sides: {side: label}, written at the marks of the first row instead of a legend; no mark is
+    hollow then. wide: inches.
     """
     if rows["estimate"].isna().all():
         return None
     rows = _with_defaults(rows, null, told_by_face=sides is None)
-    panels = list(dict.fromkeys(rows["panel"]))
+    panels = list(rows["panel"].unique())
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
-    called = labels(order, names or {}, 30)
+    called = labels(order, names, 30)
     limits = limits or scale(rows)
     across = min(len(panels), int(wide / 1.6))
     inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
     written = _places(rows, order, sides or {}, limits, inches)
     levels = [place.level + 1 for place in written if place.row == 0]
     room = LABEL * max(levels, default=0)  # inches above the first row
-    heads = room + 0.45 + 0.12 * max(title.count("\n") for title in panels)
-    high = _row_height(rows, -(-len(panels) // across), heads, len(order))
-    fig, axes = grid(panels, across, heads + high * max(len(order), 3), 0.6, wide)
+    heads = room + 0.45 + _extra_lines(panels)
+    down = math.ceil(len(panels) / across)
+    high = _row_height(rows, down, heads, len(order))
+    fig, axes = grid(panels, across, heads + high * max(len(order), 3), wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
             _panel(ax, here, order)
             if "block" not in rows:
-                _say_missing(ax, order, here, size_of(high, 6))
+                _write_missing(ax, here, order, size_of(high, 6))
             for place in written:
                 if place.panel == panel:
                     _write_side(ax, place, _offsets(here)[place.side], LABEL / high)
         _label_rows(axes, order, called, size_of(high))
-        axes[0, 0].set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
-        nbins, steps = (5, [1, 2, 5, 10]) if wide / across > 2.4 else (3, [1, 2, 4, 5, 10])
-        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(nbins, steps=steps))
+        first = axes[0, 0]
+        first.set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
+        ticks = MaxNLocator(3, steps=[1, 2, 4, 5, 10])
+        if wide / across > 2.4:
+            ticks = MaxNLocator(5, steps=[1, 2, 5, 10])
+        first.xaxis.set_major_locator(ticks)
     return finish(fig, label, legend=sides is None)
 
 
-def _with_defaults(rows: pd.DataFrame, null: float | None, told_by_face: bool) -> pd.DataFrame:
+def _with_defaults(rows: pd.DataFrame, null: float | None, *, told_by_face: bool) -> pd.DataFrame:
     """Return rows with all columns that `dots` reads.
 
-    told_by_face: whether a mark's face says what its interval excludes, where all marks have a null.
+    told_by_face: whether a mark's face says what its interval excludes, where all have a null.
     """
     rows = rows.reset_index(drop=True)
-    nulls = rows.get("null", float("nan") if null is None else null)
-    rows = rows.assign(panel=rows.get("panel", ""), side=rows.get("side", ""), null=nulls)
+    for name, value in {"panel": "", "side": "", "null": null}.items():
+        if name not in rows:
+            rows[name] = value
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
-    has_null = rows.loc[rows["estimate"].notna(), "null"].notna()
-    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else float("nan")
+    has_null = rows["null"].notna() | rows["estimate"].isna()
+    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else np.nan
     return rows
+
+
+def _extra_lines(titles: Sequence[str]) -> float:
+    """Return the inches of the lines of a title below its first."""
+    return 0.12 * max(title.count("\n") for title in titles)
 
 
 def _row_height(rows: pd.DataFrame, down: int, heads: float, count: int) -> float:
     """Return the inches of a row, where so many panels stand one below another on a page."""
     beside = rows.groupby("panel")["side"].nunique().max()
-    wanted = LINE * max(1 + (beside > 1), 0.7 * beside)
+    wanted = LINE
+    if beside > 1:
+        wanted *= max(2, 0.7 * beside)
     there = (PAGE - 0.6) / down - heads
     return min(wanted, there / (count + 1))
 
@@ -123,8 +140,8 @@ def _panel(ax, rows: pd.DataFrame, order: Sequence[str]) -> None:
     for value in rows["null"].dropna().unique():
         ax.axvline(value, color="0.35", linewidth=0.8, zorder=1)
     for side, above in _offsets(rows).items():
-        part = rows[rows["side"] == side]
-        _marks(ax, part, above - part["line"].map(order.index), side)
+        marks = rows[rows["side"] == side]
+        _marks(ax, marks.assign(y=above - marks["line"].map(order.index)), side)
     ax.grid(axis="both")
     ax.tick_params(axis="y", length=0)
     sns.despine(ax=ax, left=True)
@@ -133,17 +150,18 @@ def _panel(ax, rows: pd.DataFrame, order: Sequence[str]) -> None:
 def _label_rows(axes, order: Sequence[str], called: Sequence[str], size: float) -> None:
     """Name the rows left of the panels; lines that name a block are bold."""
     axes[0, 0].set_yticks(-np.arange(len(order)), called)
-    for first in axes[:, 0]:
-        first.tick_params(axis="y", labelsize=size)
-        for name, text in zip(order, first.get_yticklabels(), strict=True):
+    for ax in axes[:, 0]:
+        ax.tick_params(axis="y", labelsize=size)
+        for name, text in zip(order, ax.get_yticklabels(), strict=True):
             text.set_fontweight("bold" if name.endswith(":") else "normal")
 
 
 def _offsets(rows: pd.DataFrame) -> dict[str, float]:
     """Return how far above the middle of a row the marks of each side stand, in rows."""
-    drawn = [side for side in ["", *SIDES] if side in {*rows["side"]}]
-    step = min(0.3, 0.8 / len(drawn))
-    return {side: ((len(drawn) - 1) / 2 - k) * step for k, side in enumerate(drawn)}
+    sides = [side for side in ["", *SIDES] if side in set(rows["side"])]
+    step = min(0.3, 0.8 / len(sides))
+    middle = (len(sides) - 1) / 2
+    return {side: (middle - number) * step for number, side in enumerate(sides)}
 
 
 @dataclass
@@ -160,9 +178,10 @@ class _Place:
 
 
 def _labelled(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
-    """Return the marks to label: of the first row with all sides, where they are furthest apart."""
+    """Return the marks to label: of the first row with all sides, where they are far apart."""
     known = rows.dropna(subset="estimate")
-    spread = known.groupby(["line", "panel"])["estimate"].agg(["size", "min", "max"]).reset_index()
+    by_row = known.groupby(["line", "panel"])["estimate"]
+    spread = by_row.agg(["size", "min", "max"]).reset_index()
     full = spread[spread["size"] == spread["size"].max()]
     place = full["line"].map(order.index)
     first = full[place == place.min()]
@@ -170,100 +189,126 @@ def _labelled(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     return known[(known["line"] == best["line"]) & (known["panel"] == best["panel"])]
 
 
-def _places(rows, order, sides: Mapping[str, str], limits, inches: float) -> list[_Place]:
-    """Return where labels of sides stand, none on another; limits: of an axis so many inches long."""
+def _places(
+    rows: pd.DataFrame,
+    order: Sequence[str],
+    sides: Mapping[str, str],
+    limits: tuple[float, float],
+    inches: float,
+) -> list[_Place]:
+    """Return where labels of sides stand, none on another; limits: of an axis of so many inches."""
     if not sides:
         return []
     unit = (limits[1] - limits[0]) / inches
-    places, ends = [], []  # ends: of each line of labels, where its last label ends
-    marks = _labelled(rows, order).sort_values("estimate")
-    for panel, line, side, mark in marks[["panel", "line", "side", "estimate"]].to_numpy():
-        half = 0.031 * unit * len(sides[side])
-        middle = min(max(mark, limits[0] + half), limits[1] - half)
+    ends = []  # of each line of labels, where its last label ends
+    places = []
+    for mark in _labelled(rows, order).sort_values("estimate").itertuples():
+        text = sides[mark.side]
+        half = 0.031 * unit * len(text)
+        middle = min(max(mark.estimate, limits[0] + half), limits[1] - half)
         free = [level for level, end in enumerate(ends) if end < middle - half]
         level = free[0] if free else len(ends)
         ends[level : level + 1] = [middle + half + 0.08 * unit]
-        row = order.index(line)
-        places.append(_Place(panel, side, sides[side], row, mark, level, middle))
+        row = order.index(mark.line)
+        place = _Place(mark.panel, mark.side, text, row, mark.estimate, level, middle)
+        places.append(place)
     return places
 
 
 def _write_side(ax, place: _Place, above: float, line: float) -> None:
-    """Write the label of a side above its mark; line: from one line of labels to the next, in rows."""
-    colour = SIDES[place.side][0]
+    """Write the label of a side above its mark; line: the height of a line of labels, in rows."""
+    colour, *_ = SIDES[place.side]
     foot = 0.55 - place.row + place.level * line
     ax.vlines(place.mark, above - place.row, foot, color=colour, linewidth=0.4, zorder=1)
-    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    how = {"ha": "center", "va": "bottom", "fontsize": 7, "color": colour, "zorder": 4}
-    ax.text(place.middle, foot, place.text, bbox=ground, **how)
+    ax.text(
+        place.middle,
+        foot,
+        place.text,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        ha="center",
+        va="bottom",
+        fontsize=7,
+        color=colour,
+        zorder=4,
+    )
 
 
 def scale(rows: pd.DataFrame) -> tuple[float, float]:
     """Return an x scale around 0, all estimates and all ends of intervals."""
     ends = rows[["estimate", "low", "high"]].to_numpy(float)
-    low, high = np.nanmin(ends, initial=-0.1), np.nanmax(ends, initial=0.1)
+    low = np.nanmin(ends, initial=-0.1)
+    high = np.nanmax(ends, initial=0.1)
     return np.floor(low * 5) / 5 - 0.03, np.ceil(high * 5) / 5 + 0.03
 
 
 def _apart(order: Sequence[str]) -> list[str]:
-    """Put simulated models below the real ones, under a line that says so."""
+    """Put simulated models, which are last, under a line that says so."""
     simulated = [name for name in order if name.startswith("sim/")]
-    return [name for name in order if name not in simulated] + ([SIMULATED, *simulated] if simulated else [])
+    if not simulated:
+        return order
+    return [*order[: -len(simulated)], SIMULATED, *simulated]
 
 
 def _in_blocks(rows: pd.DataFrame) -> list[str]:
     """Put rows together by block, under a line that names it."""
-    blocks = rows.groupby("block", sort=False)["line"].unique()
-    return [line for block, lines in blocks.items() for line in (f"{block}:", *lines)]
+    order = []
+    for block, lines in rows.groupby("block", sort=False)["line"]:
+        order += [f"{block}:", *lines.unique()]
+    return order
 
 
-def _marks(ax, rows: pd.DataFrame, y: pd.Series, side: str) -> None:
+def _marks(ax, rows: pd.DataFrame, side: str) -> None:
     """Draw lines from low to high and marks, whose faces say what is known of the null."""
     colour, marker, label = SIDES.get(side, (INK, "o", ""))
-    ax.hlines(y, rows["low"], rows["high"], color=colour, linewidth=1.3 if marker not in "|x" else 0.7, zorder=2)
-    if marker in "|x":  # which have no face, as they say nothing of the null
-        ax.scatter(
-            rows["estimate"],
-            y,
-            40 if marker == "|" else 20,
-            marker=marker,
-            color=colour,
-            linewidth=1,
-            zorder=3,
-            label=label,
-        )
+    has_face = marker not in "|x"
+    width = 1.3 if has_face else 0.7
+    ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, linewidth=width, zorder=2)
+    if not has_face:
+        size = 40 if marker == "|" else 20
+        how = {"marker": marker, "color": colour, "linewidth": 1, "zorder": 3, "label": label}
+        ax.scatter(rows["estimate"], rows["y"], size, **how)
         return
-    rows, how = rows.dropna(subset="estimate"), {"marker": marker, "edgecolor": colour, "zorder": 3}
-    drawn = [(said, face or colour, chosen) for said, face, chosen in _faces(rows) if chosen.any()]
-    for said, face, chosen in drawn:
-        ax.scatter(rows["estimate"][chosen], y[chosen.index[chosen]], 16, facecolor=face, label=said, **how)
-    if label and drawn:
-        ax.scatter([], [], 16, facecolor=drawn[0][1], label=label, **how)
+    how = {"marker": marker, "edgecolor": colour, "zorder": 3}
+    first_face = ""
+    for said, face, marks in _faces(rows.dropna(subset="estimate"), colour):
+        if len(marks):
+            ax.scatter(marks["estimate"], marks["y"], 16, facecolor=face, label=said, **how)
+            first_face = first_face or face
+    if label and first_face:
+        ax.scatter([], [], 16, facecolor=first_face, label=label, **how)
 
 
-def _faces(rows: pd.DataFrame) -> list[tuple[str, str, pd.Series]]:
-    """Return (what a mark says, its face, "" for its own colour, and which rows have it)."""
-    known = rows["low"].notna() & rows["high"].notna()
-    found = [("", "", known & rows["told_by_face"].isna())]
-    for null in rows["told_by_face"].dropna().unique():
-        here = known & (rows["told_by_face"] == null)
-        apart = (rows["low"] > null) | (rows["high"] < null)
-        found += [
-            (f"interval excludes {null:g}", "", here & apart),
-            (f"interval includes {null:g}", "white", here & ~apart),
-        ]
-    return [*found, ("no interval", "0.8", ~known)]
+def _faces(rows: pd.DataFrame, colour: str) -> list[tuple[str, str, pd.DataFrame]]:
+    """Return (what a mark says, its face, the rows that have it)."""
+    is_known = rows["low"].notna() & rows["high"].notna()
+    known = rows[is_known]
+    found = [("", colour, known[known["told_by_face"].isna()])]
+    for null, marks in known.groupby("told_by_face", sort=False):
+        excludes = (marks["low"] > null) | (marks["high"] < null)
+        found.append((f"interval excludes {null:g}", colour, marks[excludes]))
+        found.append((f"interval includes {null:g}", "white", marks[~excludes]))
+    return [*found, ("no interval", "0.8", rows[~is_known])]
 
 
-def _say_missing(ax, order: Sequence[str], rows: pd.DataFrame, size: float) -> None:
+def _write_missing(ax, rows: pd.DataFrame, order: Sequence[str], size: float) -> None:
     """Say in a panel which rows have no estimate."""
-    how = {"fontsize": size, "color": "0.35", "ha": "center", "va": "center", "backgroundcolor": "white"}
     known = {*rows.dropna(subset="estimate")["line"], SIMULATED}
-    for k in (k for k, name in enumerate(order) if name not in known):
-        ax.text(0.5, -k, "no estimate", transform=ax.get_yaxis_transform(), **how)
+    for number, name in enumerate(order):
+        if name not in known:
+            ax.text(
+                0.5,
+                -number,
+                "no estimate",
+                transform=ax.get_yaxis_transform(),
+                fontsize=size,
+                color="0.35",
+                ha="center",
+                va="center",
+                backgroundcolor="white",
+            )
 
 
-# against --------------------------------------------------------------------------------------------------------------
+# against ------------------------------------------------------------------------------------------
 
 
 def against(
@@ -276,42 +321,65 @@ def against(
     wide: float = WIDTH,
     dark: bool = False,
 ) -> Drawing:
-    """Draw estimates with their intervals against another number, both from -1 to 1, on a band at 0.
+    """Draw estimates with their intervals against another number, both from -1 to 1.
 
     rows: x, estimate, low, high, and `text`, a label left of the mark, "" for most; in one column
     of print up to its comma. Those above 0 are in blue and are counted. x, y: labels of the axes.
     notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark: for dark pages.
     """
     found, other, band = NIGHT if dark else DAY
-    size = 7.5 if wide > COLUMN else 6
-    above = rows["low"] > 0
-    with mpl.rc_context(STYLE | (DARK if dark else {})):
-        fig = _figure(1.4 + 0.42 * wide, wide)
-        fig.suptitle(wrapped(title, 0.85 * wide, size + 1.5), x=0.01, ha="left", size=size + 1.5, weight="bold")
+    is_page = wide > COLUMN
+    size = 7.5 if is_page else 6
+    is_above = rows["low"] > 0
+    with mpl.rc_context(STYLE | DARK if dark else STYLE):
+        fig = new_figure(1.4 + 0.42 * wide, wide)
+        head = size + 1.5
+        fig.suptitle(wrapped(title, 0.85 * wide, head), x=0.01, ha="left", size=head, weight="bold")
         ax = fig.subplots()
         ax.axhspan(-0.1, 0.1, color=band, linewidth=0, zorder=0)
         ax.axhline(0, color=other, linewidth=0.6, zorder=1)
-        for part, colour, marker in ((rows[~above], other, "o"), (rows[above], found, "D")):
-            ax.vlines(part["x"], part["low"], part["high"], color=colour, linewidth=0.8, zorder=2)
-            how = {"color": colour, "marker": marker, "linewidth": 0, "zorder": 3}
-            ax.scatter(part["x"], part["estimate"], 2.4 * size, **how)
-        count = f"blue: above 0, {above.sum()} of {len(rows)}"
+        _against_marks(ax, rows[~is_above], other, "o", 2.4 * size)
+        _against_marks(ax, rows[is_above], found, "D", 2.4 * size)
+        count = f"blue: above 0, {is_above.sum()} of {len(rows)}"
         ax.text(-1.04, 0.85, count, color=found, size=size, va="center")
         for row in rows[rows["text"] != ""].itertuples():
-            beside = {"textcoords": "offset points", "ha": "right", "va": "center"}
-            text = row.text if wide > COLUMN else row.text.split(",")[0]
-            ax.annotate(text, (row.x, row.estimate), (-0.8 * size, 0), size=size, **beside)
+            text = row.text if is_page else row.text.split(",")[0]
+            ax.annotate(
+                text,
+                (row.x, row.estimate),
+                (-0.8 * size, 0),
+                size=size,
+                textcoords="offset points",
+                ha="right",
+                va="center",
+            )
         for place, height, text in notes:
-            ax.text(place, height, text, ha="right" if place > 0 else "left", va="center", size=size)
-        low, high = rows["low"].min() - 0.05, rows["high"].max() + 0.03
-        ax.set(xlim=(-1.06, 1.06), ylim=(min(low, -0.4), max(high, 0.9)), xticks=np.arange(-1, 1.1, 0.5))
+            side = "right" if place > 0 else "left"
+            ax.text(place, height, text, ha=side, va="center", size=size)
+        lowest = min(rows["low"].min() - 0.05, -0.4)
+        highest = max(rows["high"].max() + 0.03, 0.9)
+        ax.set(xlim=(-1.06, 1.06), ylim=(lowest, highest), xticks=np.arange(-1, 1.1, 0.5))
         ax.set_xlabel(x, size=size + 0.5)
         ax.set_ylabel(y, size=size + 0.5)
         sns.despine(ax=ax)
         return finish(fig)
 
 
-# cells ----------------------------------------------------------------------------------------------------------------
+def _against_marks(ax, rows: pd.DataFrame, colour: str, marker: str, size: float) -> None:
+    """Draw estimates with their intervals in one colour."""
+    ax.vlines(rows["x"], rows["low"], rows["high"], color=colour, linewidth=0.8, zorder=2)
+    ax.scatter(
+        rows["x"],
+        rows["estimate"],
+        size,
+        color=colour,
+        marker=marker,
+        linewidth=0,
+        zorder=3,
+    )
+
+
+# cells --------------------------------------------------------------------------------------------
 
 
 def cells(
@@ -319,63 +387,101 @@ def cells(
     label: str,
     axes_labels: tuple[str, str],
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     wide: float = WIDTH,
 ) -> Drawing | None:
-    """Draw shares as colours, a panel each, with the numbers in the cells while they fit; hatched where none is.
+    """Draw shares as colours, a panel each, with numbers where they fit; hatched where none is.
 
-    rows: line, column, value. label: what a colour means. axes_labels: what a row and a column are. Colours run from 0
-    to 1, so that small values look small. Cells of the same row and column are framed.
+    rows: line, column, value. label: what a colour means. axes_labels: what a row and a column are.
+    Colours run from 0 to 1, so that small values look small. Cells of the same row and column are
+    framed.
     """
     if rows.empty or rows["value"].isna().all():
         return None
-    rows = rows.assign(panel=rows.get("panel", ""))
-    lines, columns, panels = in_order(rows["line"]), in_order(rows["column"]), list(dict.fromkeys(rows["panel"]))
-    beside, below = labels(lines, names or {}, 26), labels(columns, names or {}, 26)
+    if "panel" not in rows:
+        rows = rows.assign(panel="")
+    lines = in_order(rows["line"])
+    columns = in_order(rows["column"])
+    panels = list(rows["panel"].unique())
+    beside = labels(lines, names, 26)
+    below = labels(columns, names, 26)
     room = wide - 0.75 - 0.055 * max(map(len, beside))
     across = max(1, min(len(panels), int(room / (0.28 * len(columns)))))
     cell = (room / across - 0.1) / len(columns)  # inches
-    down = -(-len(panels) // across)
-    high = min(max(0.17 if len(lines) < 20 else 0.12, min(0.34, cell)), ((PAGE - 0.8) / down - 1.4) / len(lines))
+    least = 0.17 if len(lines) < 20 else 0.12
+    down = math.ceil(len(panels) / across)
+    most = ((PAGE - 0.8) / down - 1.4) / len(lines)
+    high = min(max(least, min(0.34, cell)), most)
     size = size_of(cell)
-    letters = int(cell * 72 / size / 0.62)  # in a column
-    upright = max(len(word) for name in below for word in name.split()) > letters
-    if not upright:
-        below = [textwrap.fill(name, letters) for name in below]
-    longest = max(map(len, below))
-    foot = 0.0085 * size * longest if upright else 0.15 * (1 + max(name.count("\n") for name in below))
-    heads = 0.3 * (len(panels) > 1) + 0.12 * max(title.count("\n") for title in panels)
-    fig, axes = grid(panels, across, high * len(lines) + foot + heads, 0.6, wide)
-    used = axes.flat[: len(panels)]
+    below, angle, foot = _under_columns(below, cell, size)
+    heads = _extra_lines(panels)
+    if len(panels) > 1:
+        heads += 0.3
+    tall = high * len(lines) + foot + heads
+    fig, axes = grid(panels, across, tall, wide)
+    used = list(axes.flat[: len(panels)])
     for ax, panel in zip(used, panels, strict=True):
-        part = rows[rows["panel"] == panel].pivot(index="line", columns="column", values="value")
-        _heat_map(ax, part.reindex(index=lines, columns=columns), cell, high)
-        ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=90 if upright else 0)
+        here = rows[rows["panel"] == panel]
+        values = here.pivot(index="line", columns="column", values="value")
+        _heat_map(ax, values.reindex(index=lines, columns=columns), cell, high)
+        ax.set_xticks(np.arange(len(columns)) + 0.5, below, fontsize=size, rotation=angle)
         ax.set_yticks(np.arange(len(lines)) + 0.5, beside, fontsize=size_of(high), rotation=0)
     with mpl.rc_context(STYLE):
-        fig.colorbar(used[0].collections[0], ax=list(used), label=label, shrink=0.8, aspect=18, ticks=[0, 1])
+        colours = used[0].collections[0]
+        label = wrapped(label, down * tall + 0.4, 8)
+        fig.colorbar(colours, ax=used, label=label, shrink=0.8, aspect=18, ticks=[0, 1])
     return finish(fig, axes_labels[1], axes_labels[0])
+
+
+def _under_columns(names: list[str], cell: float, size: float) -> tuple[list[str], int, float]:
+    """Return names as they stand under cells of so many inches, their angle, and their height."""
+    letters = int(cell * 72 / size / 0.62)  # in a column
+    longest_word = max(len(word) for name in names for word in name.split())
+    if longest_word > letters:
+        longest = max(map(len, names))
+        return names, 90, 0.0085 * size * longest
+    filled = [textwrap.fill(name, letters) for name in names]
+    lines = 1 + max(name.count("\n") for name in filled)
+    return filled, 0, 0.15 * lines
 
 
 def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
     """Draw one panel of cells of so many inches."""
-    texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.2f}")
-    inside = {"size": max(SMALLEST, min(6, wide * 72 / 5 / 0.62))}
+    numbers = None
+    if wide > 0.3 and high > 0.12:  # where they fit
+        numbers = values.map("{:.2f}".format, na_action="ignore").fillna("").to_numpy()
     with mpl.rc_context(STYLE):
         ax.patch.set(facecolor="white", edgecolor="0.6", hatch="/////")
-        fits = texts.to_numpy() if wide > 0.3 and high > 0.12 else None
-        how = {"vmin": 0, "vmax": 1, "cmap": "Blues", "cbar": False, "annot_kws": inside, "fmt": ""}
-        sns.heatmap(values.astype(float), ax=ax, annot=fits, **how)
-        for k, name in enumerate(values.index):
+        sns.heatmap(
+            values.astype(float),
+            ax=ax,
+            annot=numbers,
+            vmin=0,
+            vmax=1,
+            cmap="Blues",
+            cbar=False,
+            annot_kws={"size": max(SMALLEST, min(6, wide * 72 / 5 / 0.62))},
+            fmt="",
+        )
+        width = max(0.4, 2.5 * min(wide, high))
+        for row, name in enumerate(values.index):
             if name in values.columns:
-                edge = {"fill": False, "clip_on": False, "edgecolor": "black"}
-                place, width = (values.columns.get_loc(name), k), max(0.4, 2.5 * min(wide, high))
-                ax.add_patch(Rectangle(place, 1, 1, linewidth=width, **edge))
+                place = (values.columns.get_loc(name), row)
+                frame = Rectangle(
+                    place,
+                    1,
+                    1,
+                    fill=False,
+                    clip_on=False,
+                    edgecolor="black",
+                    linewidth=width,
+                )
+                ax.add_patch(frame)
         ax.tick_params(length=0)
         ax.set(xlabel="", ylabel="")
 
 
-# steps ----------------------------------------------------------------------------------------------------------------
+# steps --------------------------------------------------------------------------------------------
 
 
 def steps(
@@ -383,39 +489,64 @@ def steps(
     x: str,
     y: str,
     *,
-    names: Names | None = None,
+    names: Mapping[str, str] | None = None,
     drawn: str = "-",
 ) -> Drawing | None:
     """Draw y over x, a panel each.
 
-    rows: panel (a model's id, or a text), x, y; optional low and high (a band), text (stands in the panel),
-    plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps.
+    rows: panel (a model's id, or a text), x, y; optional low and high (a band), text (stands in the
+    panel), plan (a dotted curve). x, y: labels. drawn: "-" lines, "post" steps.
     """
     if rows.empty:
         return None
     panels = in_order(rows["panel"])
     across = min(len(panels), 4 if len(panels) <= 16 else 8)
     inches = min((WIDTH - 0.5) / across, 2.2)
-    fig, axes = grid(labels(panels, names or {}, 60), across, inches + 0.2, 0.6)
+    fig, axes = grid(labels(panels, names, 60), across, inches + 0.2)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
-            _curve(ax, here, drawn)
+            _curve(ax, here, in_steps=drawn == "post")
             if "text" in here:
-                text, how = here["text"].iloc[0], {"fontsize": 6 if inches > 1 else 5, "linespacing": 1}
-                text = text if inches > 0.8 else text.split("\n")[0]
-                ax.text(0.97, 0.03, text, ha="right", va="bottom", transform=ax.transAxes, **how)
+                _write_in_corner(ax, here["text"].iloc[0], inches)
             ax.grid(axis="y")
             sns.despine(ax=ax)
-        axes[0, 0].set_ylim(-0.03, 1.03)
-        axes[0, 0].xaxis.set_major_locator(mpl.ticker.MaxNLocator(3 if inches > 0.8 else 1, steps=[1, 2, 5, 10]))
+        first = axes[0, 0]
+        first.set_ylim(-0.03, 1.03)
+        ticks = 3 if inches > 0.8 else 1
+        first.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
     return finish(fig, x, y)
 
 
-def _curve(ax, rows: pd.DataFrame, drawn: str) -> None:
+def _write_in_corner(ax, text: str, inches: float) -> None:
+    """Write a text in a panel of so many inches; of several lines the first, where it is small."""
+    shown = text if inches > 0.8 else text.split("\n")[0]
+    size = 6 if inches > 1 else 5
+    ax.text(
+        0.97,
+        0.03,
+        shown,
+        transform=ax.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=size,
+        linespacing=1,
+    )
+
+
+def _curve(ax, rows: pd.DataFrame, *, in_steps: bool) -> None:
     """Draw one curve with its intervals and its plan."""
-    ax.plot(rows["x"], rows["y"], color=INK, linewidth=1.3, drawstyle="steps-post" if drawn == "post" else "default")
-    if "low" in rows and drawn == "post":
-        ax.fill_between(rows["x"], rows["low"], rows["high"], step="post", color=INK, alpha=0.15, linewidth=0)
+    style = "steps-post" if in_steps else "default"
+    ax.plot(rows["x"], rows["y"], color=INK, linewidth=1.3, drawstyle=style)
+    if "low" in rows and in_steps:
+        ax.fill_between(
+            rows["x"],
+            rows["low"],
+            rows["high"],
+            step="post",
+            color=INK,
+            alpha=0.15,
+            linewidth=0,
+        )
     if "plan" in rows:
         ax.plot(rows["x"], rows["plan"], linewidth=0.9, color="0.5", linestyle=":")

@@ -1,6 +1,8 @@
-"""Tables for papers: LaTeX (booktabs) that fits a page or a column, with estimates aligned on their decimals."""
+"""LaTeX tables (booktabs) that fit a page or a column, with estimates aligned on their decimals."""
 
 import re
+from collections.abc import Iterable
+from string import Template
 
 import pandas as pd
 
@@ -9,6 +11,23 @@ from selfeval.secrets import visible
 SPECIAL = {sign: f"\\{sign}" for sign in "&%$#_{}"}
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 SIGNS = {"−": "--", "≤": r"$\leq$", "<": "$<$", '"': "''"}
+TABLE = Template(r"""\begin{$kind}
+\centering
+\caption{$caption}
+\label{tab:$label}
+\$size
+\setlength{\tabcolsep}{4pt}
+\begin{tabular}{$alignments}
+\toprule
+$heads
+\midrule
+$body
+\bottomrule
+\end{tabular}
+\par\vspace{2pt}
+{\footnotesize $note\par}
+\end{$kind}
+""")
 
 
 def escaped(text: str) -> str:
@@ -30,12 +49,14 @@ def halves(cell: str) -> tuple[str, str]:
     return estimate.replace("-", "$-$"), interval.replace("-", "$-$")
 
 
-def cells_of(rows: pd.DataFrame) -> tuple[list[str], list[str], list[list[str]]]:
-    """Return the alignments, the heads and the rows of a table.
+def cells_of(rows: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:
+    """Return the alignments of a table's columns, their heads, and its lines.
 
     A column of estimates becomes two: the estimate, right, and its interval, left, close to it.
     """
-    alignments, heads, columns = [], [], []
+    alignments = []
+    heads = []
+    columns = []
     for name in rows:
         texts = [str(cell) for cell in rows[name]]
         if any(text.endswith("]") for text in texts):
@@ -45,8 +66,13 @@ def cells_of(rows: pd.DataFrame) -> tuple[list[str], list[str], list[list[str]]]
         else:
             alignments.append("l")
             heads.append(escaped(name))
-            columns.append([escaped(text) for text in texts])
-    return alignments, heads, [list(row) for row in zip(*columns, strict=True)]
+            columns.append(map(escaped, texts))
+    return alignments, heads, [line_of(cells) for cells in zip(*columns, strict=True)]
+
+
+def line_of(cells: Iterable[str]) -> str:
+    """Return a line of a table."""
+    return " & ".join(cells) + r" \\"
 
 
 def latex(
@@ -65,33 +91,29 @@ def latex(
     """
     shown = rows.drop(columns=group) if group else rows
     alignments, heads, lines = cells_of(shown)
-    body, last = [], None
-    for number, line in enumerate(lines):
-        block = rows[group].iloc[number] if group else None
-        if block != last:
-            space = r"\addlinespace" if body else ""
-            body.append(rf"{space}\multicolumn{{{len(alignments)}}}{{@{{}}l}}{{\textit{{{escaped(block)}}}}} \\")
-            last = block
-        body.append(" & ".join(line) + r" \\")
-    kind, size = ("table", "footnotesize") if column else ("table*", "small")
-    return "\n".join(
-        [
-            rf"\begin{{{kind}}}",
-            r"\centering",
-            rf"\caption{{{escaped(caption)}}}",
-            rf"\label{{tab:{label}}}",
-            rf"\{size}",
-            r"\setlength{\tabcolsep}{4pt}",
-            rf"\begin{{tabular}}{{{''.join(alignments)}}}",
-            r"\toprule",
-            " & ".join(heads) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\par\vspace{2pt}",
-            rf"{{\footnotesize {escaped(note)}\par}}",
-            rf"\end{{{kind}}}",
-            "",
-        ]
+    if group:
+        lines = _with_headings(lines, rows[group], len(alignments))
+    return TABLE.substitute(
+        kind="table" if column else "table*",
+        size="footnotesize" if column else "small",
+        caption=escaped(caption),
+        label=label,
+        alignments="".join(alignments),
+        heads=line_of(heads),
+        body="\n".join(lines),
+        note=escaped(note),
     )
+
+
+def _with_headings(lines: list[str], groups: pd.Series, width: int) -> list[str]:
+    """Return lines with one more above each group, as wide as so many columns."""
+    body = []
+    last = None
+    for line, group in zip(lines, groups, strict=True):
+        if group != last:
+            space = r"\addlinespace" if body else ""
+            head = rf"\multicolumn{{{width}}}{{@{{}}l}}"
+            body.append(rf"{space}{head}{{\textit{{{escaped(group)}}}}} \\")
+            last = group
+        body.append(line)
+    return body

@@ -1,4 +1,4 @@
-"""Which figures a result has, and what each of the forms draws in them."""
+"""Which plots a result has, and what each of the forms draws in them."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,7 +12,6 @@ from selfeval.results import in_order
 from selfeval.roleplay.votes import ARMS
 from selfeval.statistics.table import default_rows
 
-J = "discrimination"
 RATES = (-0.03, 1.03)
 TITLES = {  # of panels; of others the statistic's own name
     "claim_discrimination": "Claim discrimination",
@@ -22,180 +21,259 @@ TITLES = {  # of panels; of others the statistic's own name
     "auc": "AUC, people against models",
     "paired_accuracy": "The person scores higher",
 }
-Tables = Mapping[str, pd.DataFrame]
-Names = Mapping[str, str]
 
 
-def estimates(table: pd.DataFrame, *statistics: str, author: bool = False) -> pd.DataFrame:
+def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) -> pd.DataFrame:
     """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
     rows = default_rows(table, *statistics)
-    rows = rows[(rows["author"] != "") == author]
+    rows = rows[(rows["author"] != "") == by_author]
     rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
     return rows.assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
-    same = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    tasks = rows["task"] if rows["task"].nunique() > 1 else ""
-    change = "\n" + rows["first"] + " → " + rows["second"] if "field" in rows else ""
-    return (tasks + " " + same.astype(str).str.replace(";", " ") + change).str.strip()
+    varying = rows["condition"].map(varying_parts(rows["condition"].unique()))
+    titles = varying.astype(str).str.replace(";", " ")
+    if rows["task"].nunique() > 1:
+        titles = rows["task"] + " " + titles
+    if "field" in rows:
+        titles += "\n" + rows["first"] + " → " + rows["second"]
+    return titles.str.strip()
 
 
 def over(rows: pd.DataFrame) -> str:
     """Say for the label of an axis what intervals are, and over what."""
-    level = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
-    return f"; {level} intervals over {' and '.join(rows['cluster_unit'].unique())}s"
+    levels = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
+    units = " and ".join(rows["cluster_unit"].unique())
+    return f"; {levels} intervals over {units}s"
 
 
-# self-recognition -----------------------------------------------------------------------------------------------------
+def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing | None:
+    """Draw estimates as `dots` does; the label of the axis says what the intervals are."""
+    return dots(rows, label + over(rows), names=names, **how)
 
 
-def advantage(tables: Tables, names: Names) -> Drawing | None:
-    """Draw discrimination of each evaluator, and below it the advantage with its bootstrap interval."""
+# self-recognition ---------------------------------------------------------------------------------
+
+
+def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw the discrimination of each evaluator, and below it the advantage by the bootstrap."""
     table = tables["recognition"]
-    second = table[table["method"].eq("bca") | table["estimate"].isna()]
-    rows = pd.concat([estimates(part, what) for part, what in ((table, J), (second, "advantage"))])
+    bootstrap = table[table["method"].eq("bca") | table["estimate"].isna()]
+    rows = pd.concat([estimates(table, "discrimination"), estimates(bootstrap, "advantage")])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
-    compared = "differences of " if rows["method"].eq("mover_nested").any() else ""
-    return dots(rows, f"{compared}discrimination J, advantage A{over(rows)}", names=names)
+    label = "discrimination J, advantage A"
+    if "mover_nested" in set(rows["method"]):
+        label = f"differences of {label}"
+    return intervals(rows, label, names)
 
 
-def claimed(tables: Tables, names: Names) -> Drawing | None:
+def claimed(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw how often each evaluator (row) claims the texts of each author (column) as its own."""
-    counts = tables["counts"].assign(own=lambda c: c["n"].where(c["predicted"] == c["evaluator"], 0))
-    counts = counts.assign(panel=_designs(counts))
-    sums = counts.groupby(["panel", "evaluator", "author"], sort=False)[["own", "n"]].sum().reset_index()
-    rows = sums.assign(value=sums["own"] / sums["n"]).rename(columns={"evaluator": "line", "author": "column"})
-    return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
+    counts = tables["counts"]
+    claims = counts["n"].where(counts["predicted"] == counts["evaluator"], 0)
+    counts = counts.assign(claims=claims, panel=_designs(counts))
+    by_cell = counts.groupby(["panel", "evaluator", "author"], sort=False)
+    rows = by_cell[["claims", "n"]].sum().reset_index()
+    rows["value"] = rows["claims"] / rows["n"]
+    return _by_author(rows, "P(claims the text)", names)
 
 
-def accuracy(tables: Tables, names: Names) -> Drawing | None:
+def accuracy(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw how often each evaluator (row) is right about the texts of each author (column)."""
-    rows = estimates(tables["recognition"], "author_accuracy", author=True)
+    rows = estimates(tables["recognition"], "author_accuracy", by_author=True)
     if rows.empty:
         return None
-    rows = rows.assign(panel=_designs(rows))
-    rows = rows.rename(columns={"author": "column", "estimate": "value"})
-    return cells(rows, "accuracy", ("evaluator", "author of the text"), names=names)
+    rows = rows.assign(panel=_designs(rows), value=rows["estimate"])
+    return _by_author(rows, "share of right answers", names)
 
 
-def predictions(tables: Tables, names: Names) -> Drawing | None:
+def _by_author(rows: pd.DataFrame, label: str, names: Mapping) -> Drawing | None:
+    """Draw a value of each evaluator (row) about each author (column)."""
+    rows = rows.assign(line=rows["evaluator"], column=rows["author"])
+    return cells(rows, label, ("evaluator", "author of the text"), names=names)
+
+
+def predictions(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw which name (column) is given to whose texts (row), over all evaluators."""
-    counts = tables["counts"][tables["counts"]["task"].isin(NAMING)]
-    other = {name: "other name" for name in counts["predicted"] if name not in {*counts["author"]}}
-    counts = counts.replace({"predicted": other | {NONE: "no answer"}}).assign(panel=_designs(counts))
-    sums = counts.groupby(["panel", "author", "predicted"])["n"].sum()
-    rows = (sums / sums.groupby(["panel", "author"]).transform("sum")).unstack(fill_value=0).stack().reset_index()
-    rows = rows.set_axis(["panel", "line", "column", "value"], axis=1)
-    rows = rows.sort_values("column", key=lambda column: column.isin(["other name", "no answer"]), kind="stable")
+    counts = tables["counts"]
+    counts = counts[counts["task"].isin(NAMING)]
+    is_author = counts["predicted"].isin(counts["author"])
+    is_silent = counts["predicted"] == NONE
+    column = counts["predicted"].where(is_author, "other name").mask(is_silent, "no answer")
+    counts = counts.assign(panel=_designs(counts), line=counts["author"], column=column)
+    sums = counts.groupby(["panel", "line", "column"])["n"].sum()
+    shares = sums / sums.groupby(["panel", "line"]).transform("sum")
+    rows = shares.unstack(fill_value=0).stack().rename("value").reset_index()
+    is_last = rows["column"].isin(["other name", "no answer"])
+    rows = rows.iloc[is_last.argsort(kind="stable")]
     return cells(rows, "share of texts", ("author", "name given"), names=names)
 
 
-def roc(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the ROC curve of each evaluator's score for its own texts, with its AUC and interval."""
+def roc(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw the ROC curve of each evaluator's score for its own texts, with its AUC."""
     areas = estimates(tables["recognition"], "auc").dropna(subset="estimate")
     if areas.empty:
         return None
-    texts = [f"AUC {a.estimate:.2f}\n[{a.low:.2f}, {a.high:.2f}]\nn {a.n:.0f}" for a in areas.itertuples()]
-    key = ["evaluator", "task", "condition"]
-    rows = tables["roc"].merge(areas.assign(text=texts)[[*key, "text"]], on=key)
+    areas["text"] = [_area_text(area) for area in areas.itertuples()]
+    design = ["evaluator", "task", "condition"]
+    rows = tables["roc"].merge(areas[[*design, "text"]], on=design)
     rows = rows.set_index("evaluator").loc[in_order(rows["evaluator"])].reset_index()
     called = rows["evaluator"].map(names).fillna(rows["evaluator"])
-    rows = rows.assign(panel=(called + "\n" + _designs(rows)).str.strip(), x=rows["false_claims"], y=rows["hits"])
-    return steps(rows.assign(plan=rows["x"]), "others' texts above the threshold", "own texts above")
+    panel = called + "\n" + _designs(rows)
+    rows = rows.assign(panel=panel.str.strip(), x=rows["false_claims"], y=rows["hits"])
+    rows["plan"] = rows["x"]
+    return steps(rows, "others' texts above the threshold", "own texts above")
 
 
-# the other evaluations ------------------------------------------------------------------------------------------------
+def _area_text(area) -> str:
+    """Return what stands in the panel of an ROC curve."""
+    interval = f"[{area.low:.2f}, {area.high:.2f}]"
+    return f"AUC {area.estimate:.2f}\n{interval}\nn {area.n:.0f}"
 
 
-def readings(tables: Tables, names: Names) -> Drawing | None:
-    """Draw how well each reading tells own texts from others': an evaluator's words, its weights, a reader of style."""
+# the other evaluations ----------------------------------------------------------------------------
+
+
+def readings(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw how well each reading tells own texts from others': words, weights, a reader of style.
+
+    Of gaps: how much better the own likelihood does than another reading.
+    """
     rows = estimates(tables["implicit"], "auc_within_prompt")
-    side, gap = rows.get("first", rows["condition"].str.removeprefix("reading=")), "field" in rows
-    rows = rows.assign(panel=side.where(~side.isin([*SIDES]), ""), side=side)
-    label = f"{'own likelihood − other reading: ' * gap}AUC within prompts{over(rows)}"
-    return dots(rows, label, names=names, null=0.5 * (not gap), limits=None if gap else RATES)
+    if "field" in rows:
+        label = "own likelihood − other reading: AUC within prompts"
+        return intervals(_beside(rows, rows["first"]), label, names)
+    rows = _beside(rows, rows["condition"].str.removeprefix("reading="))
+    return intervals(rows, "AUC within prompts", names, null=0.5, limits=RATES)
 
 
-def claims(tables: Tables, names: Names) -> Drawing | None:
+def _beside(rows: pd.DataFrame, reading: pd.Series) -> pd.DataFrame:
+    """Put known readings beside each other; another has a panel of its own."""
+    return rows.assign(side=reading, panel=reading.mask(reading.isin([*SIDES]), ""))
+
+
+def claims(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
-    rows = estimates(tables["identity"], "claim_discrimination", "susceptibility", "abstain", "neutral_right")
-    rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
-    difference = rows["statistic"].isin(["claim_discrimination", "susceptibility"])
-    rows = rows.assign(panel=rows["statistic"].map(TITLES), null=difference.map({True: 0.0}))
-    return dots(rows, f"share, or difference of shares{over(rows)}", names=names)
+    differences = ["claim_discrimination", "susceptibility"]
+    rows = estimates(tables["identity"], *differences, "abstain", "neutral_right")
+    rows = rows.query("task == '' and condition == ''")
+    null = rows["statistic"].map(dict.fromkeys(differences, 0.0))
+    rows = rows.assign(panel=rows["statistic"].map(TITLES), null=null)
+    return intervals(rows, "share, or difference of shares", names)
 
 
-def acceptance(tables: Tables, names: Names) -> Drawing | None:
-    """Draw claim discrimination by family of templates, of which a few allow no more than a hint."""
-    rows = estimates(tables["identity"], "claim_discrimination").dropna(subset="estimate")
-    rows = rows[rows["task"].ne("") & rows["condition"].eq("")]
-    sizes = rows.groupby("task")["clusters"].agg(["min", "max"])
-    span = {name: f"{a:.0f}" if a == b else f"{a:.0f} to {b:.0f}" for name, a, b in sizes.itertuples()}
-    rows = rows.assign(panel=rows["task"] + "\nn " + rows["task"].map(span))
-    return dots(rows, f"claim discrimination{over(rows)}", names=names, limits=(-1.03, 1.03))
+def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw claim discrimination by family of templates, of which a few allow but a hint."""
+    rows = estimates(tables["identity"], "claim_discrimination")
+    rows = rows.query("task != '' and condition == ''").dropna(subset="estimate")
+    sizes = rows.groupby("task")["clusters"]
+    rows = rows.assign(panel=rows["task"] + "\nn " + sizes.transform(_span))
+    return intervals(rows, "claim discrimination", names, limits=(-1.03, 1.03))
 
 
-def survival(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the share of conversations that kept their identity, by turn of pressure, a panel per model."""
-    rows = default_rows(tables["identity"]).query("task == '' and condition == ''").dropna(subset="estimate")
-    rows = rows[rows["statistic"].str.startswith("survival@")]
-    rows = rows.assign(x=rows["statistic"].str.slice(9).astype(float), y=rows["estimate"], panel=rows["evaluator"])
+def _span(sizes: pd.Series) -> str:
+    """Return the range of counts, or the one that all have."""
+    ends = dict.fromkeys([f"{sizes.min():.0f}", f"{sizes.max():.0f}"])
+    return " to ".join(ends)
+
+
+def survival(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw the share of conversations that kept their identity, by turn of pressure."""
+    rows = default_rows(tables["identity"]).query("task == '' and condition == ''")
+    rows = rows[rows["statistic"].str.startswith("survival@")].dropna(subset="estimate")
+    turn = rows["statistic"].str.removeprefix("survival@").astype(float)
+    rows = rows.assign(x=turn, y=rows["estimate"], panel=rows["evaluator"])
     begun = rows.drop_duplicates("panel").assign(x=0.0, y=1.0, low=1.0, high=1.0)
     last = rows.sort_values("x").drop_duplicates("panel", keep="last")
-    rows = pd.concat([begun, rows, last.assign(x=last["x"] + 0.3)])  # so that the last level is seen
+    longer = last.assign(x=last["x"] + 0.3)  # so that the last level is seen
+    rows = pd.concat([begun, rows, longer]).sort_values("x", kind="stable")
     axis = f"turns of pressure{over(rows)}"
-    return steps(rows.sort_values("x", kind="stable"), axis, "has not flipped", names=names, drawn="post")
+    return steps(rows, axis, "has not flipped", names=names, drawn="post")
 
 
-def of_arms(label: str, *statistics: str, author: bool = False, null: float | None = 0.0) -> Callable:
-    """Return the figure of a jury's statistics, a row per arm; author: of people and of models apart."""
+def of_arms(
+    label: str,
+    *statistics: str,
+    by_author: bool = False,
+    null: float | None = 0.0,
+    limits: tuple[float, float] | None = RATES,
+) -> Callable:
+    """Return the plot of a jury's statistics, a row per arm; by_author: people, models apart."""
+    place = {arm: number for number, arm in enumerate(ARMS)}
 
-    def form(tables: Tables, names: Names) -> Drawing | None:
-        rows = estimates(tables["jury"], *statistics, author=author)
+    def draw(tables: Mapping, names: Mapping) -> Drawing | None:
+        rows = estimates(tables["jury"], *statistics, by_author=by_author)
         rows = rows[rows["evaluator"] == ""]
-        place = {arm: k for k, arm in enumerate(ARMS)}
-        rows = rows.sort_values("task", key=lambda arms: arms.map(place).fillna(len(place)), kind="stable")
-        line = rows["task"].str.replace("_", " ").str.replace(" - ", " − ").str.replace("reask", "second look")
-        rows = rows.assign(line=line, panel=rows["statistic"].map(TITLES).fillna(""), side=rows["author"])
-        return dots(rows, f"{label}{over(rows)}", null=null, limits=RATES if null != 0 else None)
+        rows = rows.assign(place=rows["task"].map(place))
+        rows = rows.sort_values("place", kind="stable")  # a place that is not known is last
+        line = rows["task"].str.replace("_", " ").str.replace(" - ", " − ")
+        line = line.str.replace("reask", "second look")
+        panel = rows["statistic"].map(TITLES).fillna("")
+        rows = rows.assign(line=line, panel=panel, side=rows["author"])
+        return intervals(rows, label, names, null=null, limits=limits)
 
-    return form
+    return draw
 
 
-def of_names(label: str, *statistics: str, **how) -> Callable:
-    """Return the figure of statistics of existence, a panel per form of answer."""
+def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable:
+    """Return the plot of statistics of existence, a panel per form of answer."""
 
-    def form(tables: Tables, names: Names) -> Drawing | None:
+    def draw(tables: Mapping, names: Mapping) -> Drawing | None:
         rows = estimates(tables["existence"], *statistics)
-        reasons = rows["condition"].str.contains("reasoning=true").map({True: ", with reasons", False: ""})
-        asked = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
-        rows = rows.assign(panel=asked + reasons, side=rows["statistic"] if len(statistics) > 1 else "")
-        return dots(rows, f"{label}{over(rows)}", names=names, **how)
+        reasons = rows["condition"].str.contains("reasoning=true")
+        form = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
+        panel = form + reasons.map({True: ", with reasons", False: ""})
+        rows = rows.assign(panel=panel)
+        if len(statistics) > 1:
+            rows["side"] = rows["statistic"]
+        return intervals(rows, label, names, null=null)
 
-    return form
+    return draw
 
 
-def scores(tables: Tables, names: Names) -> Drawing | None:
-    """Draw the rate or mean score of each model of a log, or the differences of models, a panel per task and scorer."""
+def scores(tables: Mapping, names: Mapping) -> Drawing | None:
+    """Draw the rate or mean score of each model of a log, or the differences of models."""
     rows = estimates(tables["log"], "rate", "mean_score")
-    rows = rows.assign(panel=_designs(rows), null=rows["evaluator"].str.contains(" - ").map({True: 0.0}))
-    return dots(rows, f"mean score{over(rows)}", names=names)
+    is_difference = rows["evaluator"].str.contains(" - ")
+    rows = rows.assign(panel=_designs(rows), null=is_difference.map({True: 0.0}))
+    return intervals(rows, "mean score", names)
 
 
-KINDS = {  # figures of each kind of result, the main one first
-    "recognition": {f.__name__: f for f in (advantage, claimed, accuracy, predictions, roc)},
+PLOTS = {  # of each kind of result, the main one first
+    "recognition": {
+        "advantage": advantage,
+        "claimed": claimed,
+        "accuracy": accuracy,
+        "predictions": predictions,
+        "roc": roc,
+    },
     "implicit": {"readings": readings},
     "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
     "jury": {
-        "areas": of_arms("share of pairs ordered rightly: .5 is chance", "auc", "paired_accuracy", null=0.5),
-        "arms": of_arms("mean score: 0 a program, 1 a person", "mean_score", author=True, null=None),
-        "differences": of_arms("paired difference of mean scores", "difference"),
+        "areas": of_arms(
+            "share of pairs ordered rightly: .5 is chance",
+            "auc",
+            "paired_accuracy",
+            null=0.5,
+        ),
+        "arms": of_arms(
+            "mean score: 0 a program, 1 a person",
+            "mean_score",
+            by_author=True,
+            null=None,
+        ),
+        "differences": of_arms("paired difference of mean scores", "difference", limits=None),
     },
     "existence": {
         "discrimination": of_names("score of real − of invented names", "discrimination"),
-        "scores": of_names("mean score: 0 does not exist, 1 exists", "score_real", "score_invented", null=None),
+        "scores": of_names(
+            "mean score: 0 does not exist, 1 exists",
+            "score_real",
+            "score_invented",
+            null=None,
+        ),
     },
     "log": {"scores": scores},
 }

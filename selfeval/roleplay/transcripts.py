@@ -12,7 +12,7 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.reading import thinking
 from selfeval.records.tables import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
-from selfeval.results import Card, Estimates, Records, display
+from selfeval.results import Card, Records, display
 from selfeval.roleplay import roles
 from selfeval.roleplay.scoring import decide
 
@@ -463,7 +463,7 @@ def _number(score: float | None) -> str:
     return "no score" if score is None else f"{score:.2f}"
 
 
-def hearings(result: Estimates, limit: int = 1) -> None:
+def hearings(result: Records, limit: int = 1) -> None:
     """Show the first `limit` conversations of a jury with what it made of each answer, arm by arm."""
     statements = rows_of(result.records)
     for one in result.conversations[:limit]:
