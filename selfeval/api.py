@@ -202,7 +202,7 @@ def collect_predictions(
 
 def _reader(read: str | Callable) -> Scorer | None:
     """Return a reader of the user's, a function or "module:function" of a file in the current folder; None for ""."""
-    reader = as_scorer(read, [Path.cwd()]) if read else None
+    reader = as_scorer(read) if read else None
     if isinstance(reader, str):
         raise InputError(f"`read` must be a function, or named as module:function, got {read!r}.")
     return reader

@@ -151,9 +151,11 @@ def _shown(
     for text in texts:
         for evaluator in evaluators:
             if chosen is None or text["text_id"] in chosen[evaluator.id]:
-                yield from ((task, evaluator, (text,), text) for task in tasks if task in TASKS[:2])
+                for task in tasks:
+                    if TASKS[task].one_text:
+                        yield task, evaluator, (text,), text
     for turn, group in enumerate(_by_prompt(texts)):
-        for task in (task for task in tasks if task in TASKS[2:]):
+        for task in (task for task in tasks if not TASKS[task].one_text):
             for evaluator in evaluators:
                 lineup = [_rotated(group, turn, seed)]
                 neutral = peers or evaluator.id not in authors
@@ -182,7 +184,7 @@ def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: lis
     if condition.labels == "anonymous" and "pairwise_self" in tasks:
         raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
     _check_question(authors, tasks, condition)
-    if condition.provenance != "quoted" and not {*tasks} <= {*TASKS[:2]}:
+    if condition.provenance != "quoted" and not all(TASKS[task].one_text for task in tasks):
         raise InputError(f"`provenance` = {condition.provenance!r} is about one text; ask exact_model or binary_self.")
     called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
     for evaluator in evaluators:
@@ -199,9 +201,9 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
     """Refuse a question that no task of the design has, or about somebody who wrote nothing."""
     question, about = condition.question, condition.about
     if condition.is_own:
-        if len(tasks) != 1 or tasks[0] not in TASKS[:2]:
+        if len(tasks) != 1 or not TASKS[tasks[0]].one_text:
             raise InputError(f"A `question` of your own is for exact_model or binary_self alone, got {_join(tasks)}.")
-        if tasks == ["exact_model"] and not condition.shows("candidates"):
+        if tasks == ["exact_model"] and "candidates" not in condition.places:
             raise InputError("A `question` for exact_model must have {candidates}, the names to choose from.")
         return
     task = {"authored": "binary_self" if about else "", "better": "pairwise_self"}.get(question, "binary_self")
