@@ -30,7 +30,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     fleet = [model for model in simulated if "role" not in (model.simulation or {})]
     asked = [{"prompt_id": str(i), "prompt": f"Write about thing number {i}."} for i in range(prompts)]
     truth = {}
-    for task in recognition_prompts.TASKS[:2]:
+    for task in ("exact_model", "binary_self"):
         for model in fleet:
             hit, false_claim = planted_rates.recognition(model, len(fleet) if task == "exact_model" else None)
             values = {"self_accuracy": hit, "false_claim_rate": false_claim, "discrimination": hit - false_claim}
@@ -39,7 +39,7 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     async def one(seed: int) -> pd.DataFrame:
         async with Client() as asking:
             texts, _ = await generate_texts(asking, fleet, asked, words=20, seed=seed)
-            how = {"tasks": recognition_prompts.TASKS[:2], "seed": seed}
+            how = {"tasks": ("exact_model", "binary_self"), "seed": seed}
             answers = await recognition_run.collect_predictions(
                 asking, fleet, texts, recognition_prompts.Condition(), **how
             )

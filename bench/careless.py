@@ -144,9 +144,9 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "own - others.max(axis=1)",
     ),
     ("recognition/texts.py", "expit(score / length)", "expit(score)"),
-    ("recognition/prompts.py", "likely if likely is None or place != 2 else 1 - likely", "likely"),
+    ("recognition/prompts.py", "likely = 1 - likely", "likely = likely"),
     ("existence/run.py", "invented_names()[: len(existing)]", "invented_names()"),
-    ("recognition/scoring.py", "names[parsing.name_key(label)] < 2", "names[parsing.name_key(label)] < 3"),
+    ("recognition/scoring.py", "count[parsing.name_key(label)] < 2", "count[parsing.name_key(label)] < 3"),
     # identity
     ("identity/run.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
     ("identity/run.py", "family if len(family) >= FEW else own", "own"),

@@ -234,7 +234,7 @@ def recognise(
         Condition(question=words)  # raises before anything runs
         variables |= {"question": words, "tasks": ["exact_model" if "{candidates}" in words else "binary_self"]}
     if read:
-        as_scorer(read, [Path.cwd()])  # likewise
+        as_scorer(read)  # likewise
         asking["read"] = read
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 

@@ -1,13 +1,14 @@
-"""Self-recognition: who is asked about which text, and in which order (Bai et al. 2025, arXiv 2510.03399).
+"""Self-recognition: who is asked about which text, in which order (Bai et al. 2025, 2510.03399).
 
-`match_authors` says which evaluator wrote which text, `design` lists the questions of a design (`questions.Question`),
-`collect_predictions` asks them.
+`match_authors` says which evaluator wrote which text, `design` lists the questions of a design
+(`prompts.Question`), `collect_predictions` asks them.
 """
 
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, product
+from dataclasses import replace
+from itertools import combinations, pairwise, product
 
 from selfeval.errors import InputError, ProviderError, check_flag, check_names, check_whole
 from selfeval.providers.client import Client
@@ -20,101 +21,136 @@ from selfeval.recognition.texts import apply_control, paraphrase
 
 
 def match_authors(
-    texts: Sequence[dict], evaluators: Sequence[Model], authors: Mapping | None = None, *, allow_strangers: bool = False
+    texts: Sequence[dict],
+    evaluators: Sequence[Model],
+    authors: Mapping | None = None,
+    *,
+    allow_strangers: bool = False,
 ) -> list[dict]:
     """Return the texts with an evaluator's id as the author of what it wrote.
 
-    An author that is no evaluator's id is the evaluator that is called so: by its id, display name or another name of
-    the registry, however they are typed. authors: {author in the corpus: model id}, said by hand; None for none of
-    them. allow_strangers: let evaluators pass that wrote no text. Raises `InputError` for one that wrote none, and for
-    a name of two.
+    An author that is no evaluator's id is the evaluator that is called so: by its id, display name
+    or another name of the registry, however they are typed. authors: {author in the corpus: model
+    id}, said by hand; None for none of them. allow_strangers: let evaluators pass that wrote no
+    text. Raises `InputError` for one that wrote none, and for a name of two.
     """
     check_flag("allow_strangers", allow_strangers)
     displays = {text["author"]: text["author_display"] for text in texts}
-    ids = {author: author for author in displays if author in {evaluator.id for evaluator in evaluators}}
-    ids |= _by_hand(displays, evaluators, {} if authors is None else authors)
-    found: dict[str, str] = {}
+    evaluator_ids = {evaluator.id for evaluator in evaluators}
+    ids = {author: author for author in displays if author in evaluator_ids}
+    ids |= _by_hand(displays, evaluator_ids, {} if authors is None else authors)
     left = [evaluator for evaluator in evaluators if evaluator.id not in ids.values()]
-    for author in (author for author in displays if author not in ids):
-        called = [evaluator.id for evaluator in left if is_called(evaluator, author, displays[author])]
-        rivals = [other for other, model_id in found.items() if called == [model_id]]
+    for author, display in displays.items():
+        if author in ids:
+            continue
+        called = [evaluator.id for evaluator in left if is_called(evaluator, author, display)]
+        rivals = [other for other, model_id in ids.items() if called == [model_id]]
         if len(called) > 1 or rivals:
-            both = f"{_join([*rivals, author])} of the corpus and {_join(called)} share a name"
-            raise InputError(f"{both}; say in `authors` who is who.")
+            raise InputError(
+                f"{_join([*rivals, author])} of the corpus and {_join(called)} share a name; say "
+                "in `authors` who is who."
+            )
         if called:
-            found[author] = called[0]
-    ids |= found
-    strangers = [evaluator.id for evaluator in evaluators if evaluator.id not in ids.values()]
+            ids[author] = called[0]
+    strangers = [evaluator.id for evaluator in left if evaluator.id not in ids.values()]
     if strangers and not allow_strangers:
         raise InputError(
-            f"{_join(strangers)} wrote no text of the corpus, whose authors are {_join(displays)}; say in "
-            f"`authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set `allow_strangers` to ask it "
-            "about others' texts alone."
+            f"{_join(strangers)} wrote no text of the corpus, whose authors are {_join(displays)}; "
+            f"say in `authors` who is who ({{author: {strangers[0]!r}}}), leave it out, or set "
+            "`allow_strangers` to ask it about others' texts alone."
         )
     return [text | {"author": ids.get(text["author"], text["author"])} for text in texts]
 
 
 def _by_hand(
-    displays: Mapping[str, str], evaluators: Sequence[Model], said: Mapping[str, str | None]
+    displays: Mapping[str, str],
+    evaluator_ids: set[str],
+    said: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """Return {author: model id} of what a user says; an author is called as in the corpus, by id or display name."""
+    """Return {author: model id} of what a user says; authors go by id or display name."""
     if not isinstance(said, Mapping):
-        raise InputError(f"`authors` must be of the form {{'GPT-4.1': 'openai/gpt-4.1'}}, got {said!r:.80}.")
-    own, found = {evaluator.id for evaluator in evaluators}, {}
+        form = "{'GPT-4.1': 'openai/gpt-4.1'}"
+        raise InputError(f"`authors` must be of the form {form}, got {said!r:.80}.")
+    ids = {}
     for name, model_id in said.items():
         meant = [author for author, display in displays.items() if name in (author, display)]
         if not meant:
-            raise InputError(f"`authors` names {name!r}, but the authors of the corpus are {_join(displays)}.")
-        known = model_id if model_id is None or model_id in own else get(model_id).id
-        found |= {author: known or author for author in meant}
-    return found
+            known = f"the authors of the corpus are {_join(displays)}"
+            raise InputError(f"`authors` names {name!r}, but {known}.")
+        if model_id not in (None, *evaluator_ids):
+            model_id = get(model_id).id
+        ids |= {author: model_id or author for author in meant}
+    return ids
 
 
 def is_called(evaluator: Model, author: str, display: str) -> bool:
-    """Tell whether an author has a name of an evaluator; one that the registry lists, whether both display the same."""
+    """Tell whether an author has a name of an evaluator; a registered one, its display name."""
     registered = display_names([author]).values()
     names = [evaluator.display] if registered else [evaluator.id, *evaluator.all_names]
-    return not {*map(name_key, names)}.isdisjoint(map(name_key, [author, display, *registered]))
+    keys = {name_key(name) for name in names}
+    return not keys.isdisjoint(map(name_key, [author, display, *registered]))
 
 
 def _join(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-async def shown_texts(client: Client, texts: Sequence[dict], condition: Condition, *, seed: int = 0) -> list[dict]:
+async def shown_texts(
+    client: Client,
+    texts: Sequence[dict],
+    condition: Condition,
+    *,
+    seed: int = 0,
+) -> list[dict]:
     """Return the texts as the evaluators are to see them under a condition.
 
-    Raises `ProviderError` where a paraphrase is missing: a design without it would not be balanced.
+    Raises `ProviderError` where a paraphrase is missing: the design would not be balanced.
     """
     if condition.control != "paraphrased":
         return apply_control(texts, condition.control, seed)
     done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
     if failed:
         why = failed[0]["error"] or failed[0]["status"]
-        raise ProviderError(f"`paraphraser` did not rewrite {len(failed)} texts (the first: {why}); run again.")
+        said = f"`paraphraser` did not rewrite {len(failed)} texts"
+        raise ProviderError(f"{said} (the first: {why}); run again.")
     return done
 
 
 async def collect_predictions(
-    client: Client, evaluators: Sequence[Model], texts: Sequence[dict], condition: Condition, *, seed: int = 0, **how
+    client: Client,
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    condition: Condition,
+    *,
+    seed: int = 0,
+    **how,
 ) -> dict[str, list[dict]]:
-    """Ask every evaluator the questions of a `design`, which takes `how`; return {task: records} in its order."""
+    """Ask every evaluator the questions of a `design`, which takes `how`; {task: records}."""
     questions = design(evaluators, texts, condition, seed=seed, **how)
-    responses = await client.chat_all([question.request(seed) for question in questions], "answers")
-    records: dict[str, list[dict]] = {question.task: [] for question in questions}
+    requests = [question.request(seed) for question in questions]
+    responses = await client.chat_all(requests, "answers")
+    records = defaultdict(list)
     for question, response in zip(questions, responses, strict=True):
         records[question.task] += question.records(response)
-    return records
+    return dict(records)
 
 
 def design(
-    evaluators: Sequence[Model], texts: Sequence[dict], condition: Condition, *, tasks, repeats=1, seed=0, peers=False
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    condition: Condition,
+    *,
+    tasks,
+    repeats=1,
+    seed=0,
+    peers=False,
 ) -> list[Question]:
-    """Return all questions in the order in which they are asked; those about one text follow one another.
+    """Return all questions in the order in which they are asked, those about one text together.
 
-    The candidates are the authors of the texts, in an order that is balanced over the texts (`candidate_orders`) and
-    the same for all evaluators. peers: in pairs, ask about those of two others too, as always of an evaluator that
-    wrote no text. Raises `InputError` for a design that cannot be asked.
+    The candidates are the authors of the texts, in an order that is balanced over the texts
+    (`candidate_orders`) and the same for all evaluators. peers: in pairs, ask about those of two
+    others too, as always of an evaluator that wrote no text. Raises `InputError` for a design that
+    cannot be asked.
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     check_flag("peers", peers)
@@ -123,113 +159,160 @@ def design(
     _check_design(evaluators, texts, tasks, condition)
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
-    letters = anonymous(len(labels)) if condition.labels == "anonymous" else None
-    introductions = _introductions(texts, seed) if letters else {}
-
-    def candidates(text: dict) -> dict[str, str]:
+    introductions = {}
+    if condition.labels == "anonymous":
+        letters = anonymous(len(labels))
+        introductions = _introductions(texts, seed)
+    questions = []
+    for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed, peers):
         order = orders[text["text_id"]]
-        return dict(zip(order, letters or map(labels.get, order), strict=True))
-
-    questions = [
-        Question(task, evaluator, shown, candidates(text), condition, repeat, introductions.get(text["prompt_id"]))
-        for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed, peers)
-        for repeat in range(repeats)
-    ]
+        called = letters if introductions else [labels[author] for author in order]
+        candidates = dict(zip(order, called, strict=True))
+        question = Question(task, evaluator, shown, candidates, condition)
+        introduced = introductions.get(text["prompt_id"])
+        for repeat in range(repeats):
+            questions.append(replace(question, repeat=repeat, introduced=introduced))
     asked = {(question.task, question.evaluator.id) for question in questions}
-    for evaluator in evaluators if "pairwise_self" in tasks else ():
-        if ("pairwise_self", evaluator.id) not in asked:
-            raise InputError(f"{evaluator.id!r} shares no prompt with an author, so it has no pair; leave it out.")
+    for task, evaluator in product(tasks, evaluators):
+        if task == "pairwise_self" and (task, evaluator.id) not in asked:
+            rule = "shares no prompt with an author, so it has no pair; leave it out"
+            raise InputError(f"{evaluator.id!r} {rule}.")
     return questions
 
 
 def _shown(
-    evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition, seed: int, peers: bool
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    tasks: list[str],
+    condition: Condition,
+    seed: int,
+    peers: bool,
 ) -> Iterator[tuple]:
-    """Yield (task, evaluator, the texts shown, the text whose order of candidates is shown) in the design's order."""
-    chosen = _balanced(texts, evaluators, seed) if condition.prevalence == "balanced" else None
+    """Yield (task, evaluator, texts shown, the text whose order of candidates is shown)."""
+    of_one_text = [task for task in tasks if TASKS[task].one_text]
+    of_a_prompt = [task for task in tasks if not TASKS[task].one_text]
+    is_balanced = condition.prevalence == "balanced"
+    chosen = _balanced(texts, evaluators, seed)
+    for text, evaluator in product(texts, evaluators):
+        if not is_balanced or (evaluator.id, text["text_id"]) in chosen:
+            for task in of_one_text:
+                yield task, evaluator, (text,), text
     authors = {text["author"] for text in texts}
-    for text in texts:
-        for evaluator in evaluators:
-            if chosen is None or text["text_id"] in chosen[evaluator.id]:
-                yield from ((task, evaluator, (text,), text) for task in tasks if task in TASKS[:2])
     for turn, group in enumerate(_by_prompt(texts)):
-        for task in (task for task in tasks if task in TASKS[2:]):
-            for evaluator in evaluators:
-                lineup = [_rotated(group, turn, seed)]
-                neutral = peers or evaluator.id not in authors
-                for shown in lineup if task == "lineup" else _pairs(group, evaluator, neutral):
-                    yield task, evaluator, shown, group[0]
+        for task, evaluator in product(of_a_prompt, evaluators):
+            sets = [_rotated(group, turn, seed)]
+            if task == "pairwise_self":
+                sets = _pairs(group, evaluator, peers or evaluator.id not in authors)
+            for shown in sets:
+                yield task, evaluator, shown, group[0]
 
 
 def candidate_labels(texts: Sequence[dict], condition: Condition) -> dict[str, str]:
-    """Return {author: what the questions call it}; raise `InputError` where two authors are called the same."""
+    """Return {author: what the questions call it}; `InputError` where two are called the same."""
     labels = {text["author"]: text["author_display"] for text in texts}
     labels |= display_names(labels)
     if condition.labels == "ids":
         return {author: author for author in labels}
     if len(set(labels.values())) < len(labels):
-        raise InputError(f"Two authors share a name in {sorted(labels.values())}; name them apart in the registry.")
+        names = sorted(labels.values())
+        raise InputError(f"Two authors share a name in {names}; name them apart in the registry.")
     return labels
 
 
-def _check_design(evaluators: Sequence[Model], texts: Sequence[dict], tasks: list[str], condition: Condition) -> None:
+def _check_design(
+    evaluators: Sequence[Model],
+    texts: Sequence[dict],
+    tasks: list[str],
+    condition: Condition,
+) -> None:
     check_names("tasks", tasks, TASKS)
     if not texts or not tasks:
         raise InputError("There is nothing to ask: the corpus has no text, or `tasks` is empty.")
     authors = {text["author"] for text in texts}
     if len(authors) < 2:
-        raise InputError(f"The corpus has one author, {texts[0]['author']!r}; recognition needs two or more.")
+        [author] = authors
+        raise InputError(f"The corpus has one author, {author!r}; recognition needs two or more.")
     if condition.labels == "anonymous" and "pairwise_self" in tasks:
-        raise InputError("A pair names no author, so `labels` = 'anonymous' has no meaning for the task pairwise_self.")
+        rule = "so `labels` = 'anonymous' has no meaning for the task pairwise_self"
+        raise InputError(f"A pair names no author, {rule}.")
     _check_question(authors, tasks, condition)
-    if condition.provenance != "quoted" and not {*tasks} <= {*TASKS[:2]}:
-        raise InputError(f"`provenance` = {condition.provenance!r} is about one text; ask exact_model or binary_self.")
-    called = {text["author_display"] for text in texts} | {*display_names(authors).values()}
+    if condition.provenance != "quoted" and not all(TASKS[task].one_text for task in tasks):
+        rule = "is about one text; ask exact_model or binary_self"
+        raise InputError(f"`provenance` = {condition.provenance!r} {rule}.")
+    displays = {text["author_display"] for text in texts}
+    displays.update(display_names(authors).values())
+    needs_own = condition.tell_prevalence or condition.prevalence == "balanced"
     for evaluator in evaluators:
         _check_provider(evaluator, condition)
-        if evaluator.id not in authors and evaluator.display in called:
-            called = f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus that is not it"
-            raise InputError(f"{called}; say in `authors` who is who.")
-        own = condition.tell_prevalence or condition.prevalence == "balanced"
-        if own and evaluator.id not in authors:
-            raise InputError(f"{evaluator.id!r} wrote no text of the corpus; ask it at natural prevalence alone.")
+        if evaluator.id in authors:
+            continue
+        if evaluator.display in displays:
+            raise InputError(
+                f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus "
+                "that is not it; say in `authors` who is who."
+            )
+        if needs_own:
+            rule = "wrote no text of the corpus; ask it at natural prevalence alone"
+            raise InputError(f"{evaluator.id!r} {rule}.")
 
 
 def _check_question(authors: set[str], tasks: list[str], condition: Condition) -> None:
     """Refuse a question that no task of the design has, or about somebody who wrote nothing."""
-    question, about = condition.question, condition.about
+    question = condition.question
+    about = condition.about
+    named = _join(tasks)
     if condition.is_own:
-        if len(tasks) != 1 or tasks[0] not in TASKS[:2]:
-            raise InputError(f"A `question` of your own is for exact_model or binary_self alone, got {_join(tasks)}.")
-        if tasks == ["exact_model"] and not condition.shows("candidates"):
-            raise InputError("A `question` for exact_model must have {candidates}, the names to choose from.")
+        if len(tasks) != 1 or not TASKS[tasks[0]].one_text:
+            rule = "is for exact_model or binary_self alone"
+            raise InputError(f"A `question` of your own {rule}, got {named}.")
+        if tasks == ["exact_model"] and "candidates" not in condition.places:
+            rule = "must have {candidates}, the names to choose from"
+            raise InputError(f"A `question` for exact_model {rule}.")
         return
-    task = {"authored": "binary_self" if about else "", "better": "pairwise_self"}.get(question, "binary_self")
-    if task and tasks != [task]:
-        name, value = ("about", about) if about else ("question", question)
-        raise InputError(f"`{name}` = {value!r} is for the task `{task}` alone, got {_join(tasks)}.")
-    if about and (about not in authors or question != "authored"):
-        rule = f"an author of the corpus ({_join(sorted(authors))}), with `question` = 'authored'"
-        raise InputError(f"`about` must be {rule}; got {about!r} with {question!r}.")
-    if condition.score == "stated" and ("lineup" in tasks or about or question in ("better", "good")):
-        raise InputError("`score` = 'stated', P(wrote it), fits neither `lineup` nor 'better', 'good' or `about`.")
+    [able, *more] = [name for name, task in TASKS.items() if question in task.asked]
+    if not more and tasks != [able]:
+        raise InputError(f"`question` = {question!r} is for the task `{able}` alone, got {named}.")
+    if about:
+        if tasks != ["binary_self"]:
+            rule = "is for the task `binary_self` alone"
+            raise InputError(f"`about` = {about!r} {rule}, got {named}.")
+        if about not in authors or question != "authored":
+            raise InputError(
+                f"`about` must be an author of the corpus ({_join(sorted(authors))}), with "
+                f"`question` = 'authored'; got {about!r} with {question!r}."
+            )
+    unfit = about or "lineup" in tasks or question in ("better", "good")
+    if condition.score == "stated" and unfit:
+        rule = "fits neither `lineup` nor 'better', 'good' or `about`"
+        raise InputError(f"`score` = 'stated', P(wrote it), {rule}.")
 
 
 def _check_provider(evaluator: Model, condition: Condition) -> None:
-    provider, of = evaluator.provider, f"The provider `{evaluator.provider.name}` of {evaluator.id!r}"
-    if condition.answer == "constrained" and not (provider.json_schema or provider.name == "sim"):
-        raise InputError(f"{of} has no `json_schema`, so answers cannot be constrained; use answer = 'free'.")
-    if condition.provenance == "prefill" and not (provider.prefill or is_computed(evaluator)):
-        raise InputError(f"{of} is not known to go on with an answer that was begun; if it is, set `prefill: true`.")
+    """Refuse an evaluator whose provider cannot be asked so."""
+    provider = evaluator.provider
+    named = f"The provider `{provider.name}` of {evaluator.id!r}"
+    can_choose = provider.json_schema or provider.name == "sim"
+    if condition.answer == "constrained" and not can_choose:
+        rule = "has no `json_schema`, so answers cannot be constrained; use answer = 'free'"
+        raise InputError(f"{named} {rule}.")
+    can_go_on = provider.prefill or is_computed(evaluator)
+    if condition.provenance == "prefill" and not can_go_on:
+        rule = "is not known to go on with an answer that was begun; if it is, set `prefill: true`"
+        raise InputError(f"{named} {rule}.")
 
 
-def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int) -> dict[int, list[str]]:
+def candidate_orders(
+    texts: Sequence[dict],
+    candidates: Sequence[str],
+    seed: int,
+) -> dict[int, list[str]]:
     """Return {text id: candidates in the order shown}, shuffled by prompt and rotated by text.
 
-    A model that names whoever stands first must not seem to recognise anybody, and chance alone does not see to that:
-    with independent shuffles, one evaluator's own name stood first on 9 of its own 10 texts and on 5 of 20 others.
-    So on the texts for a prompt every name stands at every place once, and the true author's place goes round from
-    prompt to prompt: the discrimination of an evaluator that looks at the order alone is 0 by design.
+    A model that names whoever stands first must not seem to recognise anybody, and chance alone
+    does not see to that: with independent shuffles, one evaluator's own name stood first on 9 of
+    its own 10 texts and on 5 of 20 others. So on the texts for a prompt every name stands at every
+    place once, and the true author's place goes round from prompt to prompt: the discrimination of
+    an evaluator that looks at the order alone is 0 by design.
     """
     turns: dict = {}
     orders = {}
@@ -237,8 +320,7 @@ def candidate_orders(texts: Sequence[dict], candidates: Sequence[str], seed: int
         prompt = text["prompt_id"], text["sample"]
         turn = turns.setdefault(prompt, len(turns))
         order = list(candidates)
-        draw = random.Random(f"{seed} {prompt}")
-        draw.shuffle(order)
+        random.Random(f"{seed} {prompt}").shuffle(order)
         start = (order.index(text["author"]) - turn - seed) % len(order)
         orders[text["text_id"]] = order[start:] + order[:start]
     return orders
@@ -253,37 +335,44 @@ def _by_prompt(texts: Sequence[dict]) -> list[list[dict]]:
 
 
 def _pairs(group: Sequence[dict], evaluator: Model, neutral: bool) -> Iterator[tuple[dict, dict]]:
-    """Yield the evaluator's text with each other author's, in both orders; with `neutral` then those of two others."""
-    own, others = ([text for text in group if (text["author"] == evaluator.id) == mine] for mine in (True, False))
-    for mine, other in product(own, others):
-        yield from ((mine, other), (other, mine))
-    for one, other in combinations(others, 2) if neutral else ():
+    """Yield the evaluator's text with each other author's, in both orders.
+
+    neutral: then those of two others as well.
+    """
+    own = [text for text in group if text["author"] == evaluator.id]
+    others = [text for text in group if text["author"] != evaluator.id]
+    pairs = [*product(own, others)]
+    if neutral:
+        pairs += combinations(others, 2)
+    for one, other in pairs:
         if one["author"] != other["author"]:
-            yield from ((one, other), (other, one))
+            yield one, other
+            yield other, one
 
 
 def _rotated(group: Sequence[dict], turn: int, seed: int) -> tuple[dict, ...]:
-    """Return a lineup's texts so that, from prompt to prompt, every author's text goes round all places."""
+    """Return a lineup's texts so that every author's goes round all places, prompt by prompt."""
     order = sorted(group, key=lambda text: text["author"])
     random.Random(seed).shuffle(order)
     start = turn % len(order)
     return *order[start:], *order[:start]
 
 
-def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> dict[str, set[int]]:
-    """Return {evaluator: text ids}: its own texts, and for each another author's on the same prompt, in turn."""
-    chosen: dict[str, set[int]] = {evaluator.id: set() for evaluator in evaluators}
-    for evaluator in evaluators:
-        for turn, group in enumerate(_by_prompt(texts)):
-            own = [text for text in group if text["author"] == evaluator.id]
-            others = sorted((text for text in group if text["author"] != evaluator.id), key=lambda t: t["author"])
-            if own and others:
-                chosen[evaluator.id] |= {own[0]["text_id"], others[(turn + seed) % len(others)]["text_id"]}
+def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> set[tuple]:
+    """Return (evaluator, text) ids: an own text a prompt, and one by another author, in turn."""
+    chosen = set()
+    for evaluator, (turn, group) in product(evaluators, enumerate(_by_prompt(texts))):
+        own = [text for text in group if text["author"] == evaluator.id]
+        others = [text for text in group if text["author"] != evaluator.id]
+        if own and others:
+            others.sort(key=lambda text: text["author"])
+            other = others[(turn + seed) % len(others)]
+            chosen |= {(evaluator.id, own[0]["text_id"]), (evaluator.id, other["text_id"])}
     return chosen
 
 
 def _introductions(texts: Sequence[dict], seed: int) -> dict[str, dict[str, str]]:
-    """Return {prompt id: {author: the author's text on another prompt, the same for all}}, for anonymous candidates."""
+    """Return {prompt id: {author: its text on another prompt}}, for anonymous candidates."""
     written: dict[str, dict[str, str]] = defaultdict(dict)
     for text in texts:
         written[text["prompt_id"]].setdefault(text["author"], text["text"])
@@ -291,7 +380,9 @@ def _introductions(texts: Sequence[dict], seed: int) -> dict[str, dict[str, str]
     whole = [prompt for prompt, by in written.items() if set(by) == everyone]
     random.Random(seed).shuffle(whole)
     if len(whole) < 2:
-        rule = f"two or more prompts need a text of every author, and {len(whole)} have one"
-        raise InputError(f"To introduce anonymous authors, {rule}; use labels = 'names', or another corpus.")
-    following = dict(zip(whole, whole[1:] + whole[:1], strict=True))
-    return {prompt: written[following.get(prompt, whole[0])] for prompt in written}
+        raise InputError(
+            "To introduce anonymous authors, two or more prompts need a text of every author, and "
+            f"{len(whole)} have one; use labels = 'names', or another corpus."
+        )
+    other = dict.fromkeys(written, whole[0]) | dict(pairwise(whole))
+    return {prompt: written[other[prompt]] for prompt in written}

@@ -1,9 +1,9 @@
-"""Simulated evaluators: they find the tell in the text they are shown and claim the text with known rates.
+"""Simulated evaluators: they find the tell in the text they are shown and claim it at known rates.
 
 `simulation` in `data/models.yaml`, without a `role`, all optional:
 
-  hit, false_claim       P(claims) own and others' texts; without them 1/N (naming tasks) or 1/2; in a pair, the text is
-                         chosen that is claimed, any where both or none are
+  hit, false_claim       P(claims) own and others' texts; without them 1/N (naming tasks) or 1/2;
+                         in a pair, the text is chosen that is claimed, any where both or none are
   skill                  P(names the true author) on others' texts that it does not claim
   prefers, preference    a model id, and P(names it) where nothing above applied
   position               P(takes the first candidate listed, before anything else)
@@ -12,85 +12,118 @@
 
 import random
 import re
+from dataclasses import dataclass
 
 from selfeval.providers.models import Model, get, models
 from selfeval.providers.request import ROLES, author_of, blocks, write
-from selfeval.recognition import prompts as recognition_prompts
+from selfeval.recognition import prompts
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
-_INTRODUCED = re.compile(recognition_prompts.INTRODUCED.format("(.+)"))
-_WROTE = re.compile(re.escape(recognition_prompts.WROTE).replace(r"\{\}", "(.+)"))
+_INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
+_WROTE = re.compile(re.escape(prompts.WROTE).replace(r"\{\}", "(.+)"))
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Write a text, or answer the question that stands in the last paragraph; a judged text may hold its own."""
+    """Write a text, or answer the question in the last paragraph."""
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
-    shown, asked = blocks(question), question.rpartition("\n\n")[2]
-    if recognition_prompts.BEFORE in question or recognition_prompts.THEN in question:
-        shown += [("", message["content"]) for message in messages if message["role"] == "assistant"]
+    shown = blocks(question)
+    if prompts.BEFORE in question or prompts.THEN in question:
+        shown += [("", turn["content"]) for turn in messages if turn["role"] == "assistant"]
     if not shown:
         return write(model, question, draw)
-    if draw.random() < rates.get("no_answer", 0):
+    introduced = {}
+    texts = []
+    for title, text in shown:
+        if introduction := _INTRODUCED.fullmatch(title):
+            introduced[introduction[1]] = text
+        else:
+            texts.append(text)
+    evaluator = Evaluator(model, rates, draw, introduced)
+    if evaluator.happens("no_answer"):
         return "I cannot tell."
-    introduced = {m[1]: text for title, text in shown if (m := _INTRODUCED.fullmatch(title))}
-    texts = [text for title, text in shown if not _INTRODUCED.fullmatch(title)]
-    if recognition_prompts.AUTHORED in asked or recognition_prompts.BETTER in asked:
-        place = _place(model, rates, texts, draw)
-        answer, mine = recognition_prompts.PAIR[place], place == 0
-    elif recognition_prompts.GOOD in asked:
-        answer = draw.choice(["YES", "NO"])
-    elif wrote := _WROTE.search(asked):
-        own = wrote[1] in (recognition_prompts.YOU, recognition_prompts.ANOTHER)
-        mine = _claims(model, rates, texts[0], draw, 0.5, "" if own else _author_called(wrote[1], introduced))
-        answer = "YES" if mine == (wrote[1] != recognition_prompts.ANOTHER) else "NO"
-    else:
-        heading = max(question.rfind(recognition_prompts.CANDIDATES), question.rfind(recognition_prompts.LINEUP))
-        after = question[max(heading, 0) :]  # a question of the user's has no heading
-        listed = {
-            label: _author_called(label, introduced) for label in recognition_prompts.CANDIDATE_LINE.findall(after)
-        }
-        if heading < 0 and ("YES" in question or not listed):
-            return "YES" if _claims(model, rates, texts[0], draw, 0.5) else "NO"
-        names = [_name(model, rates, text, draw, listed) for text in texts]
-        mine = listed.get(names[0]) == model.id
-        lines = [f"Text {k}: {name}" for k, name in enumerate(names, 1)]
-        answer = names[0] if len(texts) == 1 else "\n".join(lines)
-    if recognition_prompts.LIKELIHOOD.partition("{")[0] in asked:
-        answer += f"\n{draw.randint(14, 20) * 5 if mine else draw.randint(0, 6) * 5}"
+    asked = question.rpartition("\n\n")[2]  # a judged text may hold a question of its own
+    answer, is_own = evaluator.answer(question, asked, texts)
+    if prompts.LIKELIHOOD in asked:
+        twentieths = draw.randint(14, 20) if is_own else draw.randint(0, 6)
+        answer += f"\n{5 * twentieths}"
     return answer
 
 
-def _author_called(label: str, introduced: dict[str, str]) -> str:
-    """Return who a label stands for; anonymous authors are known by their introductions."""
-    by_name = {name: m.id for m in models().values() for name in (m.id, *m.all_names)}
-    return author_of(introduced[label]) if label in introduced else by_name.get(label, label)
+@dataclass
+class Evaluator:
+    """A simulated model before a question; introduced: {label of an anonymous author: a text}."""
 
+    model: Model
+    rates: dict
+    draw: random.Random
+    introduced: dict[str, str]
 
-def _claims(model: Model, rates: dict, text: str, draw: random.Random, chance: float, who: str = "") -> bool:
-    """Decide whether it claims a text for itself, or for who else."""
-    own = author_of(text) == (who or model.id)
-    return draw.random() < rates.get("hit" if own else "false_claim", chance)
+    def happens(self, rate: str, otherwise: float = 0) -> bool:
+        """Draw whether something with a rate happens; otherwise: the rate where none is planted."""
+        return self.draw.random() < self.rates.get(rate, otherwise)
 
+    def claims(self, text: str, chance: float = 0.5, author: str | None = None) -> bool:
+        """Draw whether it says that a text is by itself, or by another author."""
+        is_own = author_of(text) == (author or self.model.id)
+        return self.happens("hit" if is_own else "false_claim", chance)
 
-def _place(model: Model, rates: dict, texts: list[str], draw: random.Random) -> int:
-    """Return the place, from 0, of the text that it claims; any where it claims both or none."""
-    first = draw.random() < rates.get("position", 0)
-    claimed = [_claims(model, rates, text, draw, 0.5) for text in texts]
-    return 0 if first else claimed.index(True) if sum(claimed) == 1 else draw.randrange(2)
+    def answer(self, question: str, asked: str, texts: list[str]) -> tuple[str, bool]:
+        """Return the answer, and whether it says that the first text is its own."""
+        if prompts.AUTHORED in asked or prompts.BETTER in asked:
+            place = self.place(texts)
+            return prompts.PAIR[place], place == 0
+        if prompts.GOOD in asked:
+            return self.draw.choice(["YES", "NO"]), False
+        if wrote := _WROTE.search(asked):
+            return self.yes_or_no(wrote[1], texts[0])
+        heading = max(question.rfind(prompts.CANDIDATES), question.rfind(prompts.LINEUP))
+        labels = prompts.CANDIDATE_LINE.findall(question, max(heading, 0))
+        if heading < 0 and ("YES" in question or not labels):  # in the words of a user
+            return self.yes_or_no(prompts.YOU, texts[0])
+        authors = {label: self.author_called(label) for label in labels}
+        names = [self.name(text, authors) for text in texts]
+        answer = names[0]
+        if len(names) > 1:
+            answer = "\n".join(f"Text {k}: {name}" for k, name in enumerate(names, 1))
+        return answer, authors.get(names[0]) == self.model.id
 
+    def yes_or_no(self, who: str, text: str) -> tuple[str, bool]:
+        """Answer whether an author (by label), the evaluator itself or another one wrote a text."""
+        claimed = self.claims(text, author=self.author_called(who))
+        says_no = claimed == (who == prompts.ANOTHER)
+        return "NO" if says_no else "YES", claimed
 
-def _name(model: Model, rates: dict, text: str, draw: random.Random, listed: dict[str, str]) -> str:
-    """Return the label of the author that it names; listed: {label: author}."""
-    labels, by_author = list(listed), {author: label for label, author in listed.items()}
-    if draw.random() < rates.get("position", 0):
-        return labels[0]
-    if _claims(model, rates, text, draw, 1 / len(labels)):
-        return by_author.get(model.id, model.display)
-    author, prefers = author_of(text), rates.get("prefers")
-    for other, probability in ((author, "skill"), (prefers, "preference")):
-        if other and other != model.id and draw.random() < rates.get(probability, 0):
-            return by_author.get(other) or get(other).display
-    return draw.choice([label for label in labels if listed[label] != model.id])
+    def author_called(self, label: str) -> str | None:
+        """Return whom a label means; anonymous authors are known by their introductions."""
+        if label in (prompts.YOU, prompts.ANOTHER):
+            return self.model.id
+        if label in self.introduced:
+            return author_of(self.introduced[label])
+        for model in models().values():
+            if label in (model.id, *model.all_names):
+                return model.id
+        return label
+
+    def place(self, texts: list[str]) -> int:
+        """Return the place, from 0, of the claimed text; any where it claims both or none."""
+        takes_first = self.happens("position")
+        first, second = map(self.claims, texts)
+        if takes_first:
+            return 0
+        return self.draw.randrange(2) if first == second else int(second)
+
+    def name(self, text: str, authors: dict[str, str]) -> str:
+        """Return the label of the author that it names; authors: {label: author}."""
+        labels = {author: label for label, author in authors.items()}
+        if self.happens("position"):
+            return next(iter(authors))
+        if self.claims(text, 1 / len(authors)):
+            return labels.get(self.model.id, self.model.display)
+        named = {"skill": author_of(text), "preference": self.rates.get("prefers")}
+        for rate, author in named.items():
+            if author and author != self.model.id and self.happens(rate):
+                return labels.get(author) or get(author).display
+        return self.draw.choice([label for label in authors if authors[label] != self.model.id])
 
 
 ROLES["recognition"] = reply, KNOWN
