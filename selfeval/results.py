@@ -146,7 +146,7 @@ SHOWN = {  # of each kind of result: what is read first, in the order of columns
 }
 NO_ANSWER = ("no_answer_rate", "error_rate")  # how often there is no answer, by kind of result
 KINDS = {  # kind of a result: its tables, first that of its estimates
-    "recognition": ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
+    "recognition": ("recognition", "counts", "roc", "contrasts", "paired"),
     "implicit": ("implicit", "gaps"),
     "identity": ("identity", "paired", "foils"),
     "jury": ("jury", "verdicts"),
