@@ -112,10 +112,10 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("statistics/intervals.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (
         "recognition/measures.py",
-        "return of_each.mean((self.e[:, None] != self.e) & self.wrote, axis=-2)",
-        "return of_each.mean(self.wrote, axis=-2)",
+        "return rate_for_name.mean(is_peer & self.wrote, axis=-2)",
+        "return rate_for_name.mean(self.wrote, axis=-2)",
     ),
-    ("recognition/contrasts.py", "squares @ [1, 1, -1]", "squares @ [1, 1, 0]"),
+    ("recognition/contrasts.py", "sides = common_rows([other, weights])", "sides = [other, weights]"),
     ("roleplay/votes.py", "1 - observed * (n - 1) / expected", "1 - observed * n / expected"),
     ("roleplay/measures.py", "known / np.maximum(known_in_conversation, 1)", "known.astype(float)"),
     ("roleplay/votes.py", "known.sum(1, keepdims=True) - known", "known.sum(1, keepdims=True)"),

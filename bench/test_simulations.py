@@ -12,6 +12,7 @@ import simulate_designs
 import simulate_jury
 import simulate_readings
 import words_and_weights
+from scipy.special import stdtrit
 
 from selfeval import DATA
 from selfeval.roleplay.measures import conformity
@@ -118,3 +119,36 @@ def test_the_registered_numbers_follow_from_the_published_records():
     places = [DATA / "corpora" / "confirm" / "texts.jsonl", kept / "predictions_binary_self.jsonl.xz"]
     places += [kept / "likelihoods.jsonl.xz", DATA / "results" / "words_and_weights" / "primary.csv"]
     subprocess.run([sys.executable, Path(__file__).with_name("recompute.py"), *places], check=True)
+
+
+def recognising(always: int, on_even_prompts: int, models: int = 8, prompts: int = 30) -> pd.DataFrame:
+    """Return yes/no records of models that claim own texts always, or on even prompts, or never, and nothing else."""
+    p, e, t = (x.ravel() for x in np.indices((prompts, models, models)))
+    knows = (e < always) | ((e < always + on_even_prompts) & (p % 2 == 0))
+    return pd.DataFrame({
+        "text_id": t * prompts + p, "prompt_id": p, "true_model": t.astype(str), "evaluator_model": e.astype(str),
+        "task_type": "binary_self", "predicted_self": knows & (e == t), "predicted_model": None,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("always", "on_even", "mean", "variance", "df"),
+    [
+        # Half of the models always, half never: all variance is over models, s²/8 = .25 * 8/7 / 8.
+        (4, 0, 0.5, 0.25 / 7, 7),
+        # All on even prompts: all variance is over prompts, .25 / 29.
+        (0, 8, 0.5, 0.25 / 29, 29),
+        # Half always, half on even prompts: J is 1 or .5 over models (.0625 / 7); 1 or .5 over prompts (.0625 / 29);
+        # less what is left in the cells, +-.25 everywhere, with 7 * 29 degrees of freedom.
+        (4, 4, 0.75, 0.0625 / 7 + 0.0625 / 29 - 0.0625 / 203, 10.05),
+    ],
+)
+def test_the_interval_of_models_like_these_by_hand(always, on_even, mean, variance, df):
+    """Wilson's interval of the place (1 + J) / 2 in the range, at the size (1 - J²) / variance, with t for z."""
+    found = simulate_coverage.models_in_general(recognising(always, on_even)).set_index("method").loc["two_way_t"]
+    t = stdtrit(df, 0.975)
+    p, n = (1 + mean) / 2, (1 - mean**2) / variance
+    width = 4 * t / (1 + t**2 / n) * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
+    assert found["estimate"] == pytest.approx(mean)
+    assert found["high"] - found["low"] == pytest.approx(width, rel=0.005)
+    assert -1 < found["low"] < mean < found["high"] < 1

@@ -320,15 +320,14 @@ def measure_recognition(
     frame, changes = recognition_scoring.rescore(frame, reread)
     names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
     _tell(results.reading(frame, changes, names))
-    families = registry.grouped([*frame["evaluator_model"].unique(), *frame["true_model"].unique()], "family")
     counted = [*tallies(frame)]
-    how = {"n_resamples": n_resamples, "level": level, "seed": seed, "families": families}
+    how = {"n_resamples": n_resamples, "level": level, "seed": seed}
     chosen = [statistics] if isinstance(statistics, str) else statistics
     table = stats.recognition_table(counted, more=chosen, **how)
     more = {"counts": stats.confusion(frame), "roc": stats.roc_points(frame, table)}
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(counted, level=level)
-    more |= {"models_in_general": stats.models_in_general(counted, level=level), "changes": changes}
+    more["changes"] = changes
     found = _estimates("recognition", table, more, frame, names, statistics)
     _tell(silence(found))
     return found

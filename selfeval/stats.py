@@ -14,7 +14,7 @@ from selfeval.identity.measures import (
     sibling_table,
     survival_table,
 )
-from selfeval.recognition.contrasts import condition_contrasts, models_in_general, paired_models, result_contrasts
+from selfeval.recognition.contrasts import condition_contrasts, paired_models, result_contrasts
 from selfeval.recognition.counts import confusion
 from selfeval.recognition.measures import recognition_table, roc_points
 from selfeval.roleplay.measures import jury_table

@@ -159,7 +159,7 @@ def test_an_evaluator_has_the_intervals_that_it_has_alone():
     frame = simulated(2)
     few = frame[(frame.evaluator_model != "m0") | (frame.prompt_id < 6)]
     alone = few[few.evaluator_model == "m0"]
-    for name in ("d_prime", "self_accuracy", "discrimination"):
+    for name in ("self_accuracy", "discrimination"):
         ours, its = (np.array(measures(part)[name].interval(Z))[:, 0] for part in (few, alone))
         assert ours == pytest.approx(its) and np.isfinite(ours).all(), name
 

@@ -17,7 +17,7 @@ from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import measures_of
 from selfeval.statistics.intervals import Settings, holm, permutation_p
 from selfeval.statistics.table import CHANCE
-from selfeval.stats import condition_contrasts, confusion, models_in_general, paired_models, recognition_table
+from selfeval.stats import condition_contrasts, confusion, paired_models, recognition_table
 
 
 def value(table, statistic, evaluator="a", author="", **where):
@@ -35,7 +35,6 @@ def brute(frame, evaluator, names):
     e = evaluator
     own = hit[e, e, e]
     delta = j[e, e] - np.mean([j[e, m] for m in others])
-    peers = [j[p, e] - np.mean([j[p, m] for m in names if m not in (e, p)]) for p in others]
     rows = frame[frame.evaluator_model == e]
     return {
         "self_accuracy": own,
@@ -46,7 +45,6 @@ def brute(frame, evaluator, names):
         "discrimination": j[e, e],
         "corrected_advantage": delta,
         "peer_corrected": j[e, e] - np.mean([j[p, e] for p in others]),
-        "interaction": delta - np.mean(peers),
     }
 
 
@@ -149,7 +147,6 @@ def test_a_constant_answer_is_a_result(task, says):
     j = row(table, "discrimination")
     assert (j["estimate"], j["note"], j["p"]) == (0, "constant_answer", 1) and -0.1 < j["low"] < 0 < j["high"] < 0.1
     assert value(table, "advantage") == (1 if says else 0 if task == "exact_model" else -1)
-    assert value(table, "d_prime") == pytest.approx(0, abs=1e-12)
     assert j["conclusion"] == "constant answer"
     assert table.loc[table["note"].str.contains("not_estimable"), ["estimate", "low", "high"]].isna().all(axis=None)
     assert table.loc[table["estimate"].isna(), "note"].str.contains("not_estimable").all()
@@ -198,8 +195,6 @@ def test_who_answers_nothing_is_nobodys_peer_and_in_no_comparison():
     of = {"with": frame.assign(predicted_model=frame["predicted_model"].mask(silent)), "without": frame[~silent]}
     one, other = (recognition_table(part, **FAST) for part in of.values())
     pd.testing.assert_frame_equal(one[one["evaluator"] != "m3"].reset_index(drop=True), other, check_like=True)
-    general, alone = (models_in_general(part).drop(columns="note") for part in of.values())
-    pd.testing.assert_frame_equal(general, alone)
     pairs = paired_models(of["with"])
     assert (pairs["estimate"].isna() == pairs["evaluator"].str.contains("m3")).all()
     changes = condition_contrasts(pd.concat([of["with"].assign(condition="a=1"), frame.assign(condition="a=2")]))
@@ -232,26 +227,6 @@ def test_what_was_not_written_or_seen_is_left_out_and_other_names_claim_nothing(
     assert value(table, "false_claim_rate") == pytest.approx(1 / 3)
     outside = recognition_table(naming({(e, t): ["zz", e] for e in "ab" for t in "ab"}), **FAST)
     assert value(outside, "no_answer_rate") == 0 and value(outside, "overall_accuracy") == pytest.approx(1 / 4)
-
-
-FAMILIES = {"a1": "A", "a2": "A", "b1": "B", "b2": "B"}  # and c is of none
-IN_FAMILIES = {("a1", "a1"): ["a1", "a2"], ("a1", "a2"): ["a2", "b1"], ("a1", "b1"): ["a1", "b1"],
-               ("a1", "b2"): ["b2", None], ("a1", "c"): ["c", "a2"], ("c", "c"): ["c", "c"], ("c", "a1"): ["a1", "c"],
-               ("c", "a2"): ["b2", "c"], ("c", "b1"): ["b1", "c"], ("c", "b2"): ["a1", "c"]}  # fmt: skip
-
-
-def test_the_family_of_an_author_is_recognised_on_its_own_texts_against_each_other_family_alike():
-    """A on A's texts 3/4; on B's 1/4 and on c's 1/2, which weigh alike. Its own name: 1/2, and on b1's texts 1/2."""
-    table = recognition_table(naming(IN_FAMILIES), families=FAMILIES, **FAST)
-    found = row(table, "family_discrimination", "a1")
-    assert found["estimate"] == pytest.approx(3 / 4 - (1 / 4 + 1 / 2) / 2) and found["policy"] == "all"
-    assert found["low"] < found["estimate"] < found["high"] and (found["n"], found["clusters"]) == (10, 2)
-    assert value(table, "discrimination", "a1") == pytest.approx(1 / 2 - (0 + 1 / 2 + 0 + 0) / 4)
-    answered = row(table, "family_discrimination", "a1", policy="answered")
-    assert answered["estimate"] == pytest.approx(3 / 4 - (1 / 3 + 1 / 2) / 2)
-    assert set(table[table["statistic"] == "family_discrimination"]["evaluator"]) == {"a1"}  # c has no sibling
-    alone = recognition_table(naming(IN_FAMILIES), families=dict.fromkeys(FAMILIES, "A"), **FAST)
-    assert "family_discrimination" not in {*alone["statistic"]}  # of one family
 
 
 def test_conditions_are_never_mixed():

@@ -40,7 +40,7 @@ class Kind:
 
 KINDS = {
     "recognition": Kind(
-        ("recognition", "counts", "roc", "contrasts", "paired", "models_in_general"),
+        ("recognition", "counts", "roc", "contrasts", "paired"),
         ("self_accuracy", "false_claim_rate", "advantage", "discrimination"),
     ),
     "implicit": Kind(("implicit", "gaps")),

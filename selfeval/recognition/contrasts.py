@@ -3,7 +3,6 @@
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 result_contrasts      the same evaluators in two results, such as of May and of November, paired by prompt
 paired_models         two evaluators on the same prompts, as differences of their statistics
-models_in_general     the mean over evaluators, with models as a sample too (crossed two-way analysis)
 reading_gaps          the likelihood of a text under a model's own weights against what the model says
 existence_table       names of real models against invented ones
 
@@ -20,20 +19,17 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
 
 from selfeval.condition import LEFT_OUT, condition_label, conditions, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
 from selfeval.recognition.measures import measures_of
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate, Settings, within_range
-from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, with_conclusions, write
+from selfeval.statistics.intervals import Difference, Rate, Settings
+from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
 
 CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
               "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
-GENERAL = ("self_accuracy", "false_claim_rate", "advantage", "discrimination")
-FEW_MODELS = 10
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
 COMPARED = "auc_within_prompt"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
@@ -191,65 +187,6 @@ def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float =
             about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
             parts.append(adjust_p(write(found, how, **about), ["statistic"], compared=True))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
-
-
-def models_in_general(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:
-    """Estimate the mean over evaluators, for these models and for models like them.
-
-    Models are fixed by default: method `clustered_t` then speaks of these evaluators on prompts like these. Method
-    `two_way_t` takes models as a sample too, crossed with prompts: variance (MS of prompts + MS of models - MS of the
-    rest, but at least the larger of the first two) / cells with Satterthwaite's degrees of freedom (Clark 1973;
-    Westfall, Kenny and Judd 2014). Both intervals stay within the statistic's range, 0 to 1 or -1 to 1, and p is the
-    inversion. Pairs are left out.
-
-    Returns `stats.COLUMNS`, a row per task, condition, statistic and method; clusters are models in the first and
-    prompts in the second. Notes: few_models (below 10: few to stand for all), no_interval (fewer than three evaluators
-    or two prompts).
-    """
-    rows = []
-    for tally in counts.tallies(predictions):
-        if tally.task != PAIRWISE:
-            rows += [
-                row for name, m in _measures(tally).items() if name in GENERAL for row in _general(tally, m, level)
-            ]
-    return with_conclusions(pd.DataFrame(rows, columns=list(COLUMNS)))
-
-
-def _general(tally: Tally, m: Measure, level: float) -> list[dict]:
-    """Return the rows of a statistic's mean over evaluators: with models as a sample too, and for these models."""
-    known = ~np.isnan(m.value)
-    prompts, models = tally.n_prompts, int(known.sum())
-    cells = m.value[known] + prompts * m.of.contrib[:, known] if models else np.full((prompts, 1), np.nan)
-    mean, least = float(cells.mean()), 0.0 if m.statistic in ("self_accuracy", "false_claim_rate") else -1.0
-    (crossed, crossed_df), of_prompts = _mean_squares(cells, models)
-    about = {"evaluator": "", "author": "", "task": tally.task, "condition": tally.condition, "policy": "all",
-             "statistic": m.statistic, "estimate": mean, "level": level, "n": int(m.rows[known].sum())}  # fmt: skip
-    rows = []
-    for method, square, df, enough, size, unit in (
-        ("two_way_t", crossed, crossed_df, models > 2, models, "model"),
-        ("clustered_t", of_prompts, prompts - 1, True, prompts, "text" if tally.note else "prompt"),
-    ):
-        variance, low, high, p = square / max(cells.size, 1), np.nan, np.nan, np.nan
-        note = "not_estimable" if np.isnan(mean) else "no_interval"
-        if enough and variance > 0 and prompts > 1 and least < mean < 1:
-            low, high = map(float, within_range(mean, variance, stdtrit(df, (1 + level) / 2), least, 1.0))
-            note = "few_models" if unit == "model" and models < FEW_MODELS else ""
-            if m.statistic == "discrimination":  # the level whose interval ends at 0
-                p = float(2 * stdtr(df, -abs(mean) * np.sqrt((1 - mean**2) / variance)))
-        rows.append(about | {"low": low, "high": high, "method": method, "p": p, "clusters": size,
-                             "cluster_unit": unit, "note": note})  # fmt: skip
-    return rows
-
-
-def _mean_squares(cells: np.ndarray, models: int) -> tuple[tuple[float, float], float]:
-    """Return the mean square of a crossed design (prompts, models) with its degrees of freedom, and that of prompts."""
-    prompts, mean = len(cells), cells.mean()
-    over_prompts, over_models = cells.mean(1, keepdims=True) - mean, cells.mean(0) - mean
-    rest = cells - mean - over_prompts - over_models
-    df = np.maximum([prompts - 1, models - 1, (prompts - 1) * (models - 1)], 1)
-    squares = np.array([models * (over_prompts**2).sum(), prompts * (over_models**2).sum(), (rest**2).sum()]) / df
-    crossed = max(squares @ [1, 1, -1], squares[0], squares[1])
-    return (crossed, crossed**2 / max((squares**2 / df).sum(), 1e-300)), squares[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Prediction records to integer codes and counts: what every statistic of recognition starts from.
 
-Rows are never dropped: no answer stays a row without an answer. Each distinct (task, condition) is one `Tally`.
+Rows are never dropped: a question without an answer stays a row without an answer. Each distinct
+(task, condition) is one `Tally`.
 """
 
 from __future__ import annotations
@@ -15,27 +16,37 @@ from selfeval.condition import conditions, names_author
 from selfeval.errors import InputError
 from selfeval.records.columns import same_codes, shares, truth_codes
 
-NAMING, BINARY, PAIRWISE = ("exact_model", "lineup"), "binary_self", "pairwise_self"
-NONE, NOT_SELF = "none", "not_self"  # labels in confusion tables: no answer; the answer "not mine"
+NAMING = ("exact_model", "lineup")
+BINARY = "binary_self"
+PAIRWISE = "pairwise_self"
+NONE = "none"  # label in confusion tables: no answer
+NOT_SELF = "not_self"  # label in confusion tables: the answer "not mine"
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of them
-OPTIONAL = ("predicted_model", "predicted_self", "score", "position", "other_model", "other_text_id")
-ASKED = ("text_id", "position", "other_text_id", "other_model", "repeat")  # what tells an evaluator's questions apart
-TEXT = ("true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview")
+OTHER_TEXT = ["position", "other_model", "other_text_id"]  # of pairs
+OPTIONAL = ["predicted_model", "predicted_self", "score", *OTHER_TEXT]
+QUESTION = ["task_type", "condition", "evaluator_model", "text_id", *OTHER_TEXT, "repeat"]
+TEXT = ["true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview"]
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
     """The rows of one task under one condition, as codes.
 
-    prompt, evaluator, author, answer, position: one integer per row. `answer` is -1 for no answer; the author's index,
-    or len(authors) for a name outside them (naming tasks); 1 for "mine" and 0 for "not mine" (the others). `own` maps
-    evaluators to their author index, -1 for one that wrote nothing.
+    A row is one question to one evaluator about one text. An evaluator is the model, or the person,
+    that was asked; an author is who wrote the text; `own` has each evaluator's index among the
+    authors, -1 for one that wrote nothing. A cell is all rows of one prompt, evaluator and author,
+    and `count` counts the rows of each cell.
 
-    Pairs have `position` (1 or 2, where the own text stood, 0 unknown) and `pair`, one code for an evaluator and its
-    two texts; their authors are the rivals. Rows of neutral judges, who wrote neither text, are a tally of their own
-    (`neutral`); where such judges saw pairs of an evaluator, `against` has their rows as if they were the evaluator's.
-    Where judges were asked for an author by name (`by_name`), their answers are 1 for that author's text, and
-    `as_neutral` has the rows in which the evaluators themselves were neutral.
+    prompt, evaluator, author, answer, position: one integer per row. In naming tasks `answer` is
+    the index of the author that was named, len(authors) for another name; in the others it is 1 for
+    "mine" and 0 for "not mine". -1 is no answer.
+
+    Pairs have `position` (1 or 2, where the own text stood, 0 unknown) and `pair`, one code for an
+    evaluator and its two texts; their authors are the rivals. Rows of neutral judges, who wrote
+    neither text, are a tally of their own (`neutral`); where such judges saw pairs of an evaluator,
+    `against` has their rows as if they were the evaluator's. Where judges were asked for an author
+    by name (`by_name`), their answers are 1 for that author's text, and `as_neutral` has the rows
+    in which the evaluators themselves were neutral.
     """
 
     task: str
@@ -72,78 +83,91 @@ class Tally:
         return np.bincount(self.evaluator, self.answer >= 0, len(self.evaluators)) > 0
 
     def count(self, rows=None, weights=None, author=None) -> np.ndarray:
-        """Count rows (a mask), or sum weights, by prompt, evaluator and author (or another author-like code)."""
+        """Count rows (a mask), or sum weights, by prompt, evaluator and author (or code)."""
         author = self.author if author is None else author
-        cell = (self.prompt * self.shape[1] + self.evaluator) * self.shape[2] + author
+        cell = np.ravel_multi_index((self.prompt, self.evaluator, author), self.shape)
         if rows is not None:
             cell = cell[rows]
         return np.bincount(cell, weights, minlength=np.prod(self.shape)).reshape(self.shape)
 
     def kept(self, rows) -> Tally:
-        """Return the tally of some rows (a mask or indices), with all its evaluators, authors and prompts."""
+        """Return the tally of some rows (a mask or indices), with all evaluators and authors."""
         names = ("prompt", "evaluator", "author", "answer", "score", "position", "pair")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def scored(self) -> tuple[Tally, list]:
-        """Return the tally without scores of evaluators that are partly scored, and the note that says so.
+        """Return the tally without scores of evaluators that are partly scored, and a note on them.
 
-        Where more than a tenth of an evaluator's rows have no score, the others are a selection by the replies.
+        Where more than a tenth of an evaluator's rows have no score, the others are a selection by
+        the replies.
         """
-        evaluators = len(self.evaluators)  # the last of them may have no rows here
-        known = np.bincount(self.evaluator, ~np.isnan(self.score), evaluators)
-        partly = (known > 0) & (known < SCORED * np.bincount(self.evaluator, minlength=evaluators))
-        return replace(self, score=np.where(partly[self.evaluator], np.nan, self.score)), [(partly, "partly_scored")]
+        size = len(self.evaluators)  # the last of them may have no rows here
+        known = np.bincount(self.evaluator, ~np.isnan(self.score), size)
+        rows = np.bincount(self.evaluator, minlength=size)
+        partly = (known > 0) & (known < SCORED * rows)
+        score = np.where(partly[self.evaluator], np.nan, self.score)
+        return replace(self, score=score), [(partly, "partly_scored")]
 
     def by_place(self) -> Tally:
-        """Return pairs as a task of scores: P(the first text is its own), on pairs with the own text first or not."""
-        first = np.select([self.position == 1, self.position == 2], [self.score, 1 - self.score], np.nan)
-        return replace(self, author=self.position, own=np.ones(len(self.evaluators), int), score=first)
+        """Return pairs as a task of scores: is the first text its own, where it is and is not."""
+        stands_first, stands_second = self.position == 1, self.position == 2
+        score = np.select([stands_first, stands_second], [self.score, 1 - self.score], np.nan)
+        own = np.ones(len(self.evaluators), int)
+        return replace(self, author=self.position, own=own, score=score)
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Columns
 
 
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
-    """Return cluster codes from prompt_id, else the prompt's text; where no row has any, the text itself (and a note).
+    """Return the prompt of each row as a code, and a note where texts stand in for prompts.
 
-    Some rows with a prompt and some without are an error: with texts as clusters for all, no cluster would hold both
-    own and others' texts.
+    A prompt is known by prompt_id, else by its text; where no row has any, each text is one. Some
+    rows with a prompt and some without are an error: with texts as clusters for all, no cluster
+    would hold both own and others' texts.
     """
-    given = {name: frame[name].notna() & (frame[name] != "") for name in ("prompt_id", "prompt_used") if name in frame}
-    for name, rows in given.items():
-        if rows.all():
+    problem = ""
+    for name in ("prompt_id", "prompt_used"):
+        if name not in frame:
+            continue
+        given = frame[name].notna() & (frame[name] != "")
+        if given.all():
             return same_codes(frame[name]), ""
-    for name, rows in given.items():
-        if rows.any():
-            empty = f"is empty in {(~rows).sum()} of {len(rows)} rows (the first is row {rows.argmin()})"
-            raise InputError(f"Column `{name}` {empty}: give the prompt of all rows, or of none.")
+        if given.any() and not problem:
+            empty = f"is empty in {(~given).sum()} of {len(given)} rows"
+            problem = f"Column `{name}` {empty} (the first is row {given.argmin()})"
+    if problem:
+        raise InputError(f"{problem}: give the prompt of all rows, or of none.")
     return same_codes(frame["text_id"]), "clusters_are_texts"
 
 
 def _check_unique(frame: pd.DataFrame) -> None:
     """Raise on the first item that one evaluator has twice under one task and condition.
 
-    Some files count texts anew per author or prompt: texts that differ in more than the id are different texts.
+    Some files count texts anew per author or prompt: texts that differ in more than the id are
+    different texts.
     """
-    asked = ["task_type", "condition", "evaluator_model", *(name for name in ASKED if name in frame)]
-    again = frame.assign(text_id=same_codes(frame["text_id"]))
-    again = again[again.duplicated(asked, keep=False)]
-    for row in again.index[again.duplicated([*asked, *(name for name in TEXT if name in frame)])][:1]:
-        task, condition, evaluator, text = frame.loc[row, [*asked[:3], "text_id"]]
-        twice = f"Evaluator {evaluator!r} has text_id {text} twice under task {task!r}, condition {condition!r}"
-        raise InputError(f"{twice} (row {row}): say in `repeat` or in `condition` what tells the two apart.")
+    question = frame.columns.intersection(QUESTION)
+    item = frame.columns.intersection(QUESTION + TEXT)
+    coded = frame.assign(text_id=same_codes(frame["text_id"]))
+    repeated = coded[coded.duplicated(question, keep=False)]
+    for row in repeated.index[repeated.duplicated(item)]:
+        task, condition, evaluator, text = frame.loc[row, QUESTION[:4]]
+        twice = f"has text_id {text} twice under task {task!r}, condition {condition!r}"
+        rule = "say in `repeat` or in `condition` what tells the two apart"
+        raise InputError(f"Evaluator {evaluator!r} {twice} (row {row}): {rule}.")
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Tallies
 
 
 def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
-    """Yield one Tally for each (task, condition) of the prediction records, in sorted order; tallies stay as they are.
+    """Yield one Tally for each (task, condition) of the records, sorted; tallies stay as they are.
 
-    Of pairs it is that of the evaluators' own, then that of neutral judges, where there are any. Values are those that
-    `read_predictions` has checked; here, that nothing is in the table twice.
+    Of pairs it is that of the evaluators' own, then that of neutral judges, where there are any.
+    Values are those that `read_predictions` has checked; here, that nothing is in the table twice.
     """
     if not isinstance(predictions, pd.DataFrame):
         yield from predictions
@@ -151,101 +175,183 @@ def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
     frame = predictions.reset_index(drop=True).assign(condition=conditions(predictions).array)
     _check_unique(frame)
     prompt, note = prompts(frame)
-    frame = frame.reindex(columns=[*dict.fromkeys([*frame, *OPTIONAL])])
-    named = frame["predicted_model"]
-    rows = pd.DataFrame({
-        "evaluator": frame["evaluator_model"], "author": frame["true_model"], "prompt": prompt, "pair": -1,
-        "named": named.mask(named == ""), "score": shares(frame["score"], "score"),
-        "position": pd.to_numeric(frame["position"], errors="coerce").where(lambda p: p.isin([1, 2]), 0).astype(int),
-    })  # fmt: skip
-    for (kind, condition), part in frame.groupby(["task_type", "condition"], observed=True):
-        about, of = (str(kind), str(condition), note), rows.loc[part.index]
-        if kind in NAMING:
-            yield _tally(about, of.assign(answer=-1))
-            continue
-        of["answer"] = truth_codes(part["predicted_self"], "predicted_self")
-        yield from _pair_tallies(about, of, part) if kind == PAIRWISE else [_tally(about, of)]
-
-
-def _tally(about: tuple, rows: pd.DataFrame, **more) -> Tally:
-    """Return the tally of rows, as codes of the evaluators, authors and prompts that occur in them."""
-    (evaluator, evaluators), (author, authors), (prompt, seen) = (
-        pd.factorize(rows[name].to_numpy(), sort=True) for name in ("evaluator", "author", "prompt")
+    frame = _with_optional(frame)
+    name = frame["predicted_model"]
+    position = pd.to_numeric(frame["position"], errors="coerce")
+    coded = pd.DataFrame(
+        {
+            "evaluator": frame["evaluator_model"],
+            "author": frame["true_model"],
+            "prompt": prompt,
+            "pair": -1,
+            "named": name.mask(name == ""),
+            "score": shares(frame["score"], "score"),
+            "position": position.where(position.isin([1, 2]), 0).astype(int),
+            "answer": -1,
+        }
     )
+    for (task, condition), records in frame.groupby(["task_type", "condition"], observed=True):
+        design = {"task": str(task), "condition": str(condition), "note": note}
+        rows = coded.loc[records.index]
+        if task not in NAMING:
+            rows["answer"] = truth_codes(records["predicted_self"], "predicted_self")
+        if task == PAIRWISE:
+            yield from _pair_tallies(design, rows, records)
+        else:
+            yield _tally(design, rows)
+
+
+def _with_optional(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with all optional columns, empty where it had none."""
+    return frame.reindex(columns=[*dict.fromkeys([*frame, *OPTIONAL])])
+
+
+def _tally(design: dict, rows: pd.DataFrame) -> Tally:
+    """Return the tally of rows, as codes of the evaluators, authors and prompts in them.
+
+    design: the task, the condition and the note of the tally.
+    """
+    evaluator, evaluators = pd.factorize(rows["evaluator"].to_numpy(), sort=True)
+    author, authors = pd.factorize(rows["author"].to_numpy(), sort=True)
+    prompt, seen_prompts = pd.factorize(rows["prompt"].to_numpy(), sort=True)
+    index = pd.Index(authors)
     answer = rows["answer"].to_numpy()
-    if about[0] in NAMING:
-        answer = pd.Index(authors).get_indexer(rows["named"])
-        answer = np.where((answer < 0) & rows["named"].notna(), len(authors), answer)
-    own = pd.Index(authors).get_indexer(pd.Index(evaluators))
-    columns = (rows[name].to_numpy() for name in ("score", "position", "pair"))
-    return Tally(*about, evaluators, authors, own, len(seen), prompt, evaluator, author, answer, *columns, **more)
+    if design["task"] in NAMING:
+        answer = index.get_indexer(rows["named"])
+        is_another_name = (answer < 0) & rows["named"].notna()
+        answer = np.where(is_another_name, len(authors), answer)
+    return Tally(
+        **design,
+        evaluators=evaluators,
+        authors=authors,
+        own=index.get_indexer(pd.Index(evaluators)),
+        n_prompts=len(seen_prompts),
+        prompt=prompt,
+        evaluator=evaluator,
+        author=author,
+        answer=answer,
+        score=rows["score"].to_numpy(),
+        position=rows["position"].to_numpy(),
+        pair=rows["pair"].to_numpy(),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Pairs
 
 
 def neutral_rows(frame: pd.DataFrame) -> pd.Series:
     """Return which rows are pairs of which their evaluator wrote neither text."""
-    wrote = [frame[column] == frame["evaluator_model"] for column in ("true_model", "other_model") if column in frame]
-    return (frame["task_type"] == PAIRWISE) & ~np.logical_or.reduce(wrote)
+    is_neutral = frame["task_type"] == PAIRWISE
+    for column in ("true_model", "other_model"):
+        if column in frame:
+            is_neutral &= frame[column] != frame["evaluator_model"]
+    return is_neutral
 
 
-def _pair_tallies(about: tuple, rows: pd.DataFrame, part: pd.DataFrame) -> Iterator[Tally]:
-    """Yield the tally of the evaluators' own pairs, then that of neutral judges, where there are any.
+def _pair_tallies(design: dict, rows: pd.DataFrame, records: pd.DataFrame) -> Iterator[Tally]:
+    """Yield the tally of the evaluators' own pairs, then that of neutral judges.
 
-    A row is about the text of `text_id`, by `true_model`, and the other way round about the pair's other text, unless a
-    neutral judge was asked for the text of `true_model` by name: then its answer is right or wrong, from either side.
-    What was chosen of texts that `true_model` does not say to be the evaluator's, `predicted_model` says, if it is one
-    of the two authors. Authors of whom there are neutral judgements alone have these as rows of their own.
+    Each row stands here twice: about the text of `text_id`, by `true_model`, and turned, about the
+    pair's other text. Own pairs are the rows about the evaluator's text. What neutral judges said
+    of an evaluator's pairs are their rows about its text. Authors of whom there are neutral
+    judgements alone have these as rows of their own.
     """
-    rows = rows.astype({"evaluator": object, "author": object}).assign(other=part["other_model"].fillna(""))
-    neutral = neutral_rows(part)
-    says = (rows["author"] != rows["evaluator"]) & (
-        (rows["named"] == rows["author"]) | (rows["named"] == rows["other"])
-    )
-    rows["answer"] = rows["answer"].mask(says, (rows["named"] == rows["author"]).astype(int))
-    by_name = names_author(about[1])
-    turned = rows.assign(author=rows["other"], other=rows["author"])
-    turn = turned.index[~(neutral & by_name)]
-    turned.loc[turn, "score"] = 1 - rows["score"]
-    turned.loc[turn, "answer"] = rows["answer"].where(rows["answer"] < 0, 1 - rows["answer"])
-    turned.loc[turn, "position"] = rows["position"].where(rows["position"] == 0, 3 - rows["position"])
-    sides = pd.concat([rows, turned])
-    texts = same_codes(pd.concat([part["text_id"], part["other_text_id"]]))
-    texts = texts if (texts >= 0).all() else sides["prompt"]  # else the two authors' texts on a prompt
-    text = pd.MultiIndex.from_arrays([sides["author"], texts]).factorize()[0].reshape(2, -1)
-    sides["pair"] = np.tile(pd.MultiIndex.from_arrays(np.sort(text, 0)).factorize()[0], 2)
-    own, judged, key = sides[sides["author"] == sides["evaluator"]], sides[np.tile(neutral, 2)], ["evaluator", "pair"]
-    judged, against = judged.assign(evaluator=judged["author"]), None
+    is_neutral = neutral_rows(records)
+    by_name = names_author(design["condition"])
+    rows = rows.astype({"evaluator": object, "author": object})
+    rows["other"] = records["other_model"].fillna("")
+    rows["answer"] = _choice(rows)
+    sides = pd.concat([rows, _turned(rows, is_neutral & by_name)])
+    sides["pair"] = np.tile(_pair_codes(sides, records), 2)
+    own = sides[sides["author"] == sides["evaluator"]]
+    judged = sides[np.tile(is_neutral, 2)]
+    judged = judged.assign(evaluator=judged["author"])
+    against = None
     if len(own):
-        judged = judged[pd.MultiIndex.from_frame(judged[key]).isin(pd.MultiIndex.from_frame(own[key]))]
-        alone = rows[neutral & by_name & rows["evaluator"].isin(own["evaluator"])]
-        yield _own_pairs(about, [own, judged, alone])
+        key = ["evaluator", "pair"]
+        own_pairs = pd.MultiIndex.from_frame(own[key])
+        judged = judged[pd.MultiIndex.from_frame(judged[key]).isin(own_pairs)]
+        has_own = rows["evaluator"].isin(own["evaluator"])
+        yield _own_tally(design, own, judged, rows[is_neutral & by_name & has_own])
     elif not by_name:
-        against = _own_pairs(about, [judged])
-    if neutral.any():
-        yield _tally(about, rows[neutral], neutral=True, against=against)
+        against = _tally(design, _by_rival(judged))
+    if is_neutral.any():
+        yield replace(_tally(design, rows[is_neutral]), neutral=True, against=against)
 
 
-def _own_pairs(about: tuple, parts: list[pd.DataFrame]) -> Tally:
-    """Return the tally of an evaluator's own pairs with those of the other parts, by rival: `against`, `as_neutral`."""
-    every = pd.concat(parts).assign(author=lambda f: f["other"])
-    every = _tally(about, every.assign(pair=every.groupby(["evaluator", "pair"]).ngroup()))
-    ends = np.cumsum([len(part) for part in parts])
-    own, *others = (every.kept(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True))
-    named = zip(("against", "as_neutral"), others, strict=False)
-    return replace(own, **{name: other for name, other in named if len(other.answer)})
+def _choice(rows: pd.DataFrame) -> pd.Series:
+    """Return the answer of each row: 1 for the text of `author`, 0 for that of `other`.
+
+    Of texts that are not said to be the evaluator's, `predicted_model` says which was chosen, if it
+    is one of the two authors.
+    """
+    names_author = rows["named"] == rows["author"]
+    names_one = names_author | (rows["named"] == rows["other"])
+    is_not_own = rows["author"] != rows["evaluator"]
+    return rows["answer"].mask(is_not_own & names_one, names_author.astype(int))
+
+
+def _turned(rows: pd.DataFrame, keeps_answer: pd.Series) -> pd.DataFrame:
+    """Return the rows about the other text of each pair.
+
+    keeps_answer: of neutral judges that were asked for the text of `true_model` by name; their
+    answer is right or wrong from either side.
+    """
+    turned = rows.assign(author=rows["other"], other=rows["author"])
+    turned["score"] = rows["score"].where(keeps_answer, 1 - rows["score"])
+    turned["answer"] = rows["answer"].where(keeps_answer, rows["answer"].replace({0: 1, 1: 0}))
+    other_position = rows["position"].replace({1: 2, 2: 1})
+    turned["position"] = rows["position"].where(keeps_answer, other_position)
+    return turned
+
+
+def _pair_codes(sides: pd.DataFrame, records: pd.DataFrame) -> np.ndarray:
+    """Return one code for the two texts of each record, whichever comes first.
+
+    A text is known by its author and its id; where an id is missing, by its author and prompt.
+    """
+    text = same_codes(pd.concat([records["text_id"], records["other_text_id"]]))
+    if (text < 0).any():
+        text = sides["prompt"]
+    codes, _ = pd.MultiIndex.from_arrays([sides["author"], text]).factorize()
+    both = np.sort(codes.reshape(2, -1), axis=0)
+    return pd.MultiIndex.from_arrays(both).factorize()[0]
+
+
+def _by_rival(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the rival as author, and a code for an evaluator and its two texts."""
+    return rows.assign(author=rows["other"], pair=rows.groupby(["evaluator", "pair"]).ngroup())
+
+
+def _own_tally(design: dict, own, judged, as_neutral) -> Tally:
+    """Return the tally of own pairs with the other two parts, under the same codes."""
+    tally = _tally(design, _by_rival(pd.concat([own, judged, as_neutral])))
+    part = np.repeat(["own", "against", "as_neutral"], [len(own), len(judged), len(as_neutral)])
+    others = {name: tally.kept(part == name) for name in np.unique(part) if name != "own"}
+    return replace(tally.kept(part == "own"), **others)
 
 
 def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Count answers: task, condition, evaluator, author, predicted, n; one row per combination that occurs.
+    """Count answers: task, condition, evaluator, author, predicted, n; a row for each that occurs.
 
-    `predicted` is the name given (also one outside the candidates), "none" for no answer; in the binary task the
-    evaluator's own id for "mine" and "not_self" for "not mine". Pairs are not in it.
+    `predicted` is the name given (also one outside the candidates), "none" for no answer; in the
+    binary task the evaluator's own id for "mine" and "not_self" for "not mine". Without pairs.
     """
-    frame = predictions.reindex(columns=[*dict.fromkeys([*predictions, *OPTIONAL])])
+    frame = _with_optional(predictions)
     frame = frame[frame["task_type"] != PAIRWISE]
-    evaluator, binary = frame["evaluator_model"], frame["task_type"] == BINARY
-    claimed, named = frame["predicted_self"], frame["predicted_model"].where(~binary)
-    named = named.mask(binary & claimed.eq(True), evaluator).mask(binary & claimed.eq(False), NOT_SELF)
-    named = named.mask(named.isna() | (named == ""), NONE)
-    long = {"task": frame["task_type"], "condition": conditions(frame).astype(object), "evaluator": evaluator,
-            "author": frame["true_model"], "predicted": named}  # fmt: skip
-    return pd.DataFrame(long).groupby([*long], sort=True).size().rename("n").reset_index()
+    is_binary = frame["task_type"] == BINARY
+    claims, denies = frame["predicted_self"].eq(True), frame["predicted_self"].eq(False)
+    name = frame["predicted_model"].where(~is_binary)
+    name = name.mask(is_binary & claims, frame["evaluator_model"])
+    name = name.mask(is_binary & denies, NOT_SELF)
+    answers = pd.DataFrame(
+        {
+            "task": frame["task_type"],
+            "condition": conditions(frame).astype(object),
+            "evaluator": frame["evaluator_model"],
+            "author": frame["true_model"],
+            "predicted": name.mask(name.isna() | (name == ""), NONE),
+        }
+    )
+    return answers.groupby([*answers], sort=True).size().rename("n").reset_index()

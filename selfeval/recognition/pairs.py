@@ -1,29 +1,36 @@
-"""Pairs: which of two texts on one prompt is its own; of evaluators that wrote one of them, and of neutral judges.
+"""Pairs: which of two texts on one prompt is its own; of their authors, and of neutral judges.
 
-    self_accuracy          own text chosen: the mean of two rates, where it stood first and where second, so that a
-                           habit of place gets 1/2 (`one_order`: it always stood at the same place, so nothing tells
-                           the two apart).
-    position_bias          P(first) - 1/2 among answers, both orders weighing alike, so that recognition cancels out
-    position_consistency   the same text is chosen in both orders (Zheng et al. 2023), of pairs answered in both
+    self_accuracy          own text chosen: the mean of two rates, where it stood first and where
+                           second, so that a habit of place gets 1/2 (`one_order`: it always stood
+                           at the same place, so nothing tells the two apart)
+    position_bias          P(first) - 1/2 among answers, both orders weighing alike, so that
+                           recognition cancels out
+    position_consistency   the same text is chosen in both orders (Zheng et al. 2023), of pairs
+                           answered in both
     mean_probability       mean of `score`, P(own)
     auc, auc_within_prompt does P(the first text is its own) rank own-first pairs above the others?
-    neutral_rate           how often judges that wrote neither text choose the evaluator's, in the same pairs; in all
-                           their pairs, of each author, where nobody was asked about a text of its own
-    own_minus_neutral      its own rate less theirs, each pair and order weighing alike on both sides
+    neutral_rate           how often judges that wrote neither text choose the evaluator's, in the
+                           same pairs; in all their pairs, of each author, where nobody was asked
+                           about a text of its own
+    own_minus_neutral      its own rate less theirs; pairs and orders weigh alike on both sides
     neutral_no_answer_rate of a neutral judge itself: its pairs without an answer
 
-Whose text a neutral judge was asked for, the condition says. With `question=better` (which is better?) and
-`question=authored` (which did you write?, of which it wrote neither) it was asked for nobody's, and has chosen one of
-the two. Else it was asked for that of `true_model` by name, and is right or wrong:
+Whose text a neutral judge was asked for, the condition says. With `question=better` (which is
+better?) and `question=authored` (which did you write?, of which it wrote neither) it was asked for
+nobody's, and has chosen one of the two. Else it was asked for that of `true_model` by name, and is
+right or wrong:
 
-    neutral_accuracy       of a neutral judge itself: the text of the author asked for chosen, over both orders
-    judge_fixed            an evaluator's accuracy on its own texts less its accuracy as a neutral judge: the same
-                           judge, other pairs
-    pair_fixed             its accuracy on its own texts less that of neutral judges (neutral_rate, here how often these
-                           are right) on the same pairs: the same pairs, other judges. Without an evaluator: the mean
-                           over evaluators, whose n add up. In place of own_minus_neutral
+    neutral_accuracy       of a neutral judge itself: the text of the author asked for chosen, over
+                           both orders
+    judge_fixed            an evaluator's accuracy on its own texts less its accuracy as a neutral
+                           judge: the same judge, other pairs
+    pair_fixed             its accuracy on its own texts less that of neutral judges (neutral_rate,
+                           here how often these are right): the same pairs, other judges. Without an
+                           evaluator: the mean over evaluators, whose n add up. In place of
+                           own_minus_neutral
 
-Chance is 1/2 only among answers: no answer is not the choice of the other text. So policy `answered` is the default.
+Chance is 1/2 only among answers: no answer is not the choice of the other text. So policy
+`answered` is the default.
 """
 
 from __future__ import annotations
@@ -38,148 +45,186 @@ ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
 
 
 def pair_measures(tally: Tally, policy: str) -> list[Measure]:
-    """Return the statistics of evaluators in pairs of their own; the prompts behind them are those of either order."""
-    answered = tally.answer >= 0
-    keep, chosen = answered | (policy == "all") & tally.heard[tally.evaluator], tally.answer == 1
-    notes = [(_one_order(tally, keep), "one_order"), (~tally.heard, "no_answer")]
-    own = over_orders(tally, keep, chosen)
-    found = [Measure("self_accuracy", own, {"evaluator": tally.evaluators}, notes=notes)]
-    if policy != "all" or answered.all():
-        found[0].test = lambda seed: chance_p(tally, answered, 2.0 * chosen - 1, seed)
-        found += habits(tally)
+    """Return the statistics of evaluators in pairs of their own, with prompts of either order."""
+    is_answered = tally.answer >= 0
+    counted = is_answered
+    if policy == "all":
+        counted = tally.heard[tally.evaluator]
+    accuracy = _accuracy("self_accuracy", tally, counted)
+    accuracy.notes.append((~tally.heard, "no_answer"))
+    measures = [accuracy]
+    if policy != "all" or is_answered.all():
+        accuracy.test = _chance_test(tally, is_answered, tally.answer == 1)
+        measures += habits(tally)
         if tally.against is not None:
-            found += _beside_neutral(tally)
+            measures += _beside_neutral(tally)
         if tally.as_neutral is not None:
             other = tally.as_neutral
-            neutral = over_orders(other, other.answer >= 0, other.answer == 1)
-            found += _less(own, neutral, "judge_fixed", tally, other)[1:]
+            as_neutral = over_orders(other, other.answer >= 0, other.answer == 1)
+            measures += _less(accuracy.of, as_neutral, "judge_fixed", tally, other)[1:]
     if not np.isnan(tally.score).all():
-        found.append(_mean_probability(tally))
-    return found
+        measures.append(_mean_probability(tally))
+    return measures
 
 
-def over_orders(tally: Tally, keep, values) -> Rate:
-    """Return the mean over the orders that occur of the mean value in each, over the rows of a mask.
+def neutral_measures(tally: Tally, policy: str) -> list[Measure]:
+    """Return what neutral judges chose.
 
-    values: 0 to 1, one per row. An evaluator that looks at the place alone gets 1/2, however many answers are missing.
+    Of judges asked for an author by name that is their accuracy; else, of authors without own
+    pairs, how often their texts are chosen.
     """
-    at = [keep & (tally.position == order) for order in ORDERS if (tally.position == order).any()] or [keep]
-    hits = np.stack([tally.count(rows, np.asarray(values, float)[rows]).sum(2) for rows in at], -1)
-    rates = Rate.of(hits, np.stack([tally.count(rows).sum(2) for rows in at], -1))
+    is_answered = tally.answer >= 0
+    is_tested = policy != "all" or is_answered.all()
+    if tally.by_name:
+        accuracy = _accuracy("neutral_accuracy", tally, is_answered | (policy == "all"))
+        if is_tested:
+            accuracy.test = _chance_test(tally, is_answered, tally.answer == 1)
+        return [accuracy]
+    if tally.against is None or not is_tested:
+        return []
+    rate = over_orders(*_pair_means(tally.against))
+    return [Measure("neutral_rate", rate, {"evaluator": tally.against.evaluators})]
+
+
+def _accuracy(name: str, tally: Tally, counted) -> Measure:
+    """Return how often the text asked for is chosen, over the rows of a mask."""
+    rate = over_orders(tally, counted, tally.answer == 1)
+    notes = [(_one_order(tally, counted), "one_order")]
+    return Measure(name, rate, {"evaluator": tally.evaluators}, notes=notes)
+
+
+def over_orders(tally: Tally, counted, values) -> Rate:
+    """Return the mean over the orders that occur of the mean value in each, of the rows of a mask.
+
+    values: 0 to 1, one per row. An evaluator that looks at the place alone gets 1/2, however many
+    answers are missing.
+    """
+    values = np.asarray(values, float)
+    sums, sizes = [], []
+    for order in np.unique(tally.position) if len(values) else ORDERS[:1]:
+        rows = counted & (tally.position == order)
+        sums.append(tally.count(rows, values[rows]).sum(2))
+        sizes.append(tally.count(rows).sum(2))
+    rates = Rate.of(np.stack(sums, -1), np.stack(sizes, -1))
     return rates.mean(np.ones(rates.value.shape))
 
 
-def _one_order(tally: Tally, keep) -> np.ndarray:
-    """Return for which evaluators all places are known, and the own text always stood at the same."""
-    zero, first, second = (
-        np.bincount(tally.evaluator[keep & (tally.position == order)], minlength=len(tally.evaluators)) > 0
-        for order in ORDERS
-    )
-    return ~zero & (first ^ second)
+def _orders_seen(tally: Tally, rows) -> np.ndarray:
+    """Return (evaluators, orders): whether any row of a mask has the own text at that place."""
+    seen = np.zeros((len(tally.evaluators), len(ORDERS)), bool)
+    seen[tally.evaluator[rows], tally.position[rows]] = True
+    return seen
 
 
-def chance_p(tally: Tally, keep, values, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _one_order(tally: Tally, counted) -> np.ndarray:
+    """Return for which evaluators the own text is known to stand always at the same place."""
+    unknown, first, second = _orders_seen(tally, counted).T
+    return ~unknown & (first ^ second)
+
+
+def _chance_test(tally: Tally, counted, chosen):
+    """Return the test of no preference; chosen: per row 1 for the own text, 0 for the other."""
+    return lambda seed: chance_p(tally, counted, 2.0 * chosen - 1, seed)
+
+
+def chance_p(tally: Tally, counted, values, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return p of no preference for the own text, and the least p possible, per evaluator.
 
-    values: 1 where the own text was chosen and -1 where the other one, or between. Which of the two texts is its own
-    is exchanged within a prompt: for all its pairs, both orders and repeats together, since they share texts. What was
-    said of the places stays, so a habit of place is taken out first. It is a sign-flip test over prompts (Fisher 1935;
-    for clusters Gail et al. 1996, Canay, Romano and Shaikh 2017): exact with one rival and both orders. The inverted
-    interval is not taken: with four prompts alike it gives p = .046 where .125 is the least that a blind evaluator can
-    be refused at. So p may disagree with the interval, and sentences, which go by that, leave it out. NaN where the own
-    text always stood at the same place: nothing tells it from the place then.
+    values: 1 where the own text was chosen and -1 where the other one, or between. Which of the two
+    texts is its own is exchanged within a prompt: for all its pairs, both orders and repeats
+    together, since they share texts. What was said of the places stays, so a habit of place is
+    taken out first. It is a sign-flip test over prompts (Fisher 1935; for clusters Gail et al.
+    1996, Canay, Romano and Shaikh 2017): exact with one rival and both orders. The inverted
+    interval is not taken: with four prompts alike it gives p = .046 where .125 is the least that a
+    blind evaluator can be refused at. So p may disagree with the interval, and sentences, which go
+    by that, leave it out. NaN where the own text always stood at the same place.
     """
-    least, p = np.ones(len(tally.evaluators)), np.full(len(tally.evaluators), np.nan)
-    side = np.select([tally.position == 1, tally.position == 2], [1, -1], 0)
-    alone = _one_order(tally, keep)
-    for e in np.flatnonzero(~alone):
-        rows = np.flatnonzero(keep & (tally.evaluator == e))
-        placed = side[rows] != 0
-        habit = (side[rows] * values[rows])[placed].mean() if placed.any() else 0
-        total = np.bincount(tally.prompt[rows], values[rows] - side[rows] * habit, minlength=tally.n_prompts)
-        total = total[np.unique(tally.prompt[rows])]
+    size = len(tally.evaluators)
+    p, least = np.full(size, np.nan), np.ones(size)
+    side = np.array([0, 1, -1])[tally.position]
+    for e in np.flatnonzero(~_one_order(tally, counted)):
+        rows = np.flatnonzero(counted & (tally.evaluator == e))
+        towards_first = (side[rows] * values[rows])[side[rows] != 0]
+        habit = towards_first.mean() if len(towards_first) else 0
+        without_habit = values[rows] - side[rows] * habit
+        by_prompt = np.bincount(tally.prompt[rows], without_habit, tally.n_prompts)
+        total = by_prompt[np.unique(tally.prompt[rows])]
         p[e], least[e] = rearranged_p(np.stack([total, -total], 1), total.sum(), seed=seed)
     return p, least
 
 
 def habits(tally: Tally) -> list[Measure]:
     """Return position bias and position consistency."""
-    chosen, known = tally.answer == 1, (tally.answer >= 0) & (tally.position > 0)
-    both = np.all([tally.count(known & (tally.position == order)).sum((0, 2)) > 0 for order in (1, 2)], 0)
-    first = over_orders(tally, known, chosen == (tally.position == 1)).pick((slice(None),), both)
-    one = {"evaluator": tally.evaluators}
-    return [
-        Measure("position_bias", first.mapped(lambda v: v - 0.5), dict(one)),
-        Measure("position_consistency", _consistency(tally, known, chosen), one),
-    ]
+    chosen = tally.answer == 1
+    known = (tally.answer >= 0) & (tally.position > 0)
+    has_both = _orders_seen(tally, known)[:, 1:].all(1)
+    chose_first = chosen == (tally.position == 1)
+    first_rate = over_orders(tally, known, chose_first).pick((slice(None),), has_both)
+    bias = first_rate.mapped(lambda rate: rate - 0.5)
+    who = {"evaluator": tally.evaluators}
+    consistency = _consistency(tally, known, chosen)
+    return [Measure("position_bias", bias, who), Measure("position_consistency", consistency, who)]
 
 
 def _consistency(tally: Tally, known, chosen) -> Rate:
-    """Return how often answers to the two orders of a pair choose the same text; every pair weighs alike."""
-    pairs, first = np.unique(tally.pair, return_index=True)
-    hits, n = (
-        [np.bincount(tally.pair, known * (tally.position == order) * x, pairs[-1] + 1)[pairs] for order in (1, 2)]
-        for x in (chosen, 1)
-    )
-    one, other = ratio(hits, n)
-    alike, each = one * other + (1 - one) * (1 - other), tally.kept(first)
-    return Rate.of(*(each.count(None, x).sum(2) for x in (np.nan_to_num(alike), ~np.isnan(alike))))
+    """Return how often both orders of a pair get the same text chosen; pairs weigh alike."""
+    pairs, first_row = np.unique(tally.pair, return_index=True)
+    shares = []
+    for order in (1, 2):
+        is_known = known & (tally.position == order)
+        hits = np.bincount(tally.pair, is_known & chosen)
+        shares.append(ratio(hits, np.bincount(tally.pair, is_known))[pairs])
+    one, other = shares
+    alike = one * other + (1 - one) * (1 - other)
+    each = tally.kept(first_row)
+    sums = each.count(None, np.nan_to_num(alike)).sum(2)
+    return Rate.of(sums, each.count(None, ~np.isnan(alike)).sum(2))
 
 
 def _beside_neutral(tally: Tally) -> list[Measure]:
-    """Return the neutral judges' rate and the difference, over the pairs that both were asked about."""
+    """Return the neutral judges' rate and the difference, on pairs that both were asked about."""
     shared = tally.kept(np.isin(tally.pair, tally.against.pair))
-    own, neutral = (over_orders(*_pair_means(part)) for part in (shared, tally.against))
+    own = over_orders(*_pair_means(shared))
+    neutral = over_orders(*_pair_means(tally.against))
     name = "pair_fixed" if tally.by_name else "own_minus_neutral"
-    found = _less(own, neutral, name, tally, tally.against)
-    if tally.by_name and len(found) and len(found[0].value) > 1:
-        each = np.ones(len(found[0].value))
-        found.append(
-            Measure(name, found[1].of.a.mean(each) - found[1].of.b.mean(each), {"evaluator": ""}, test=INVERTED)
-        )
-    return found
+    measures = _less(own, neutral, name, tally, tally.against)
+    if tally.by_name and len(measures) and len(measures[1].value) > 1:
+        gap = measures[1].of
+        each = np.ones(len(gap.value))
+        mean = gap.a.mean(each) - gap.b.mean(each)
+        measures.append(Measure(name, mean, {"evaluator": ""}, test=INVERTED))
+    return measures
 
 
 def _less(own: Rate, neutral: Rate, name: str, *sides: Tally) -> list[Measure]:
     """Return the neutral rate and the difference, of evaluators that have both."""
-    both = np.flatnonzero(~np.isnan(own.value - neutral.value))
-    own, neutral, one = own.pick((both,)), neutral.pick((both,)), {"evaluator": sides[0].evaluators[both]}
-    notes = [(_one_order(side, side.answer >= 0)[both], "one_order") for side in sides]
-    gap = Measure(name, own - neutral, one, notes=notes, test=INVERTED)
-    return [Measure("neutral_rate", neutral, one), gap] if len(both) else []
-
-
-def neutral_measures(tally: Tally, policy: str) -> list[Measure]:
-    """Return the accuracy of judges asked for an author by name; else, of authors without own pairs, the choices."""
-    answered, right = tally.answer >= 0, tally.answer == 1
-    keep, tested = answered | (policy == "all"), policy != "all" or answered.all()
-    found = []
-    if tally.by_name:
-        notes = [(_one_order(tally, keep), "one_order")]
-        of, one = over_orders(tally, keep, right), {"evaluator": tally.evaluators}
-        found = [Measure("neutral_accuracy", of, one, notes=notes)]
-        if tested:
-            found[0].test = lambda seed: chance_p(tally, answered, 2.0 * right - 1, seed)
-    elif tally.against is not None and tested:
-        of = over_orders(*_pair_means(tally.against))
-        found = [Measure("neutral_rate", of, {"evaluator": tally.against.evaluators})]
-    return found
+    has_both = np.flatnonzero(~np.isnan(own.value - neutral.value))
+    if not len(has_both):
+        return []
+    own, neutral = own.pick((has_both,)), neutral.pick((has_both,))
+    notes = [(_one_order(side, side.answer >= 0)[has_both], "one_order") for side in sides]
+    who = {"evaluator": sides[0].evaluators[has_both]}
+    gap = Measure(name, own - neutral, who, notes=notes, test=INVERTED)
+    return [Measure("neutral_rate", neutral, who), gap]
 
 
 def _pair_means(tally: Tally) -> tuple[Tally, np.ndarray, np.ndarray]:
-    """Return one row per pair and order that has an answer, all of them, and the share that choose the own text."""
+    """Return one row per pair and order with an answer, a mask of all, the own text's share."""
     rows = np.flatnonzero(tally.answer >= 0)
-    _, first, cell = np.unique(tally.pair[rows] * len(ORDERS) + tally.position[rows], True, True)
+    order = tally.pair[rows] * len(ORDERS) + tally.position[rows]
+    _, first_row, cell = np.unique(order, return_index=True, return_inverse=True)
     share = np.bincount(cell, tally.answer[rows]) / np.bincount(cell)
-    return tally.kept(rows[first]), np.ones(len(first), bool), share
+    return tally.kept(rows[first_row]), np.ones(len(first_row), bool), share
 
 
 def _mean_probability(tally: Tally) -> Measure:
     """Return the mean of P(own); nothing where replies without a score choose the rows."""
     tally, notes = tally.scored()
-    known, score = ~np.isnan(tally.score), np.nan_to_num(tally.score)
-    mean = over_orders(tally, known, score)
-    value = Statistic(mean.value, mean.contrib, mean.n, mean.clusters)
-    notes = [*notes, (_one_order(tally, known), "one_order")]
-    test = lambda seed: chance_p(tally, known, 2 * score - 1, seed)  # noqa: E731
-    return Measure("mean_probability", value, {"evaluator": tally.evaluators}, notes=notes, test=test)
+    known = ~np.isnan(tally.score)
+    score = np.nan_to_num(tally.score)
+    rate = over_orders(tally, known, score)
+    mean = Statistic(rate.value, rate.contrib, rate.n, rate.clusters)
+    notes.append((_one_order(tally, known), "one_order"))
+    who = {"evaluator": tally.evaluators}
+    test = _chance_test(tally, known, score)
+    return Measure("mean_probability", mean, who, notes=notes, test=test)

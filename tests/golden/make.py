@@ -174,7 +174,6 @@ def result_tables() -> dict[str, pd.DataFrame]:
         "self_recognition": stats.recognition_table(told, **few),
         "self_recognition_others": stats.recognition_table(others, **few),
         "contrasts": stats.condition_contrasts(told),
-        "models_in_general": stats.models_in_general(told),
         "identity": pd.concat([tables(said, **few), tables(said, by=["model", "family"], **few)], ignore_index=True),
         "jury": stats.jury_table(records("roleplay", "verdicts.jsonl")),
         "existence": stats.existence_table(records("existence", "existence.jsonl")),
