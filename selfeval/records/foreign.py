@@ -14,11 +14,12 @@ import pandas as pd
 
 from selfeval.condition import OBJECT, condition_of, conditions, mapped, names_author, plain_yaml
 from selfeval.errors import InputError, check_name, check_one_of, did_you_mean
-from selfeval.providers.models import Model, display_names, models
+from selfeval.providers.models import Model, display_names, models, stripped
 from selfeval.reading import parsing
 from selfeval.reading.parsing import name_key, place
 from selfeval.records import tables as record_files
-from selfeval.records.tables import PREDICTION_FIELDS, is_text
+from selfeval.records.tables import PREDICTION_FIELDS
+from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -303,7 +304,7 @@ def _strip_ids(frame: pd.DataFrame) -> None:
     """Take the blanks around ids, prompts and tasks away, so that "p1 " is p1."""
     for name in {*IDS} & {*frame}:
         values = frame[name].unique() if not pd.api.types.is_numeric_dtype(frame[name]) else ()
-        bare = {value: record_files.stripped(value) for value in values if record_files.stripped(value) is not value}
+        bare = {value: stripped(value) for value in values if stripped(value) is not value}
         if bare:
             frame[name] = frame[name].map(lambda value, bare=bare: bare.get(value, value), na_action="ignore")
 
@@ -319,7 +320,7 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
         for name in names:
             check_name(field, name)
         counts.update({name: times for name, times in names.items() if isinstance(name, str)})
-    changed, told = record_files.one_spelling(counts, known)
+    changed, told = one_spelling(counts, known)
     if changed:
         _replace_names(frame, SPELLED, lambda name: changed.get(name, name))
     return [f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told]
@@ -472,7 +473,7 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     prompt = next((name for name in ("prompt_id", "prompt_used") if name in frame and frame[name].notna().all()), "")
     if "text_id" in frame or not prompt or not {"true_model", "evaluator_model"} <= {*frame}:
         return
-    about = [frame[prompt].map(cache(lambda said: record_files.prompt_id_of(said) if " " in str(said) else said))]
+    about = [frame[prompt].map(cache(lambda said: prompt_id_of(said) if " " in str(said) else said))]
     about += [frame[name] for name in ("sample",) if name in frame]
     for name, author in (("text_id", "true_model"), ("other_text_id", "other_model")):
         if author in frame:
