@@ -196,7 +196,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     # above the rooms
     ("reading/parsing.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
     (
-        "records/tables.py",
+        "records/texts.py",
         'return [text for text in texts if text["prompt_id"] in chosen]',
         "return texts[: limit or None]",
     ),

@@ -43,6 +43,7 @@ from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
+from selfeval.records.texts import read_texts
 from selfeval.results import Records
 from selfeval.roleplay import conversation, transcripts
 from selfeval.roleplay import run as jury_run
@@ -185,7 +186,7 @@ def collect_predictions(
     async def work(client: Client) -> Records:
         named = [tasks] if isinstance(tasks, str) else tasks
         _check_place(out, *(f"predictions_{task}" for task in named))
-        rows = record_files.read_texts(texts, limit)
+        rows = read_texts(texts, limit)
         _tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models, "recognise texts")
         rows = recognition_run.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
@@ -268,7 +269,7 @@ def likelihoods(
 
     async def work(client: Client) -> Records:
         _check_place(out, "likelihoods")
-        rows = record_files.read_texts(texts, limit)
+        rows = read_texts(texts, limit)
         chosen = get_all(_authors(rows) if models is None else models)
         rows = recognition_run.match_authors(rows, chosen, allow_strangers=True)
         able = [model for model in chosen if model.provider.likelihood]
@@ -355,7 +356,7 @@ def measure_implicit(
     weighed = implicit_predictions(pd.DataFrame(record_files.records_of("likelihoods", likelihoods)))
     parts = [weighed, as_readings(answered)]
     if len(texts):
-        parts.append(read_for_authors(record_files.read_texts(texts)).assign(condition=f"reading={STYLE}"))
+        parts.append(read_for_authors(read_texts(texts)).assign(condition=f"reading={STYLE}"))
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[frame["evaluator_model"].isin(weighed["evaluator_model"])]
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
@@ -383,7 +384,7 @@ def controls(texts: Rows) -> pd.DataFrame:
     `leaks` is the share of texts that name a model or maker, or speak as an AI. `style` is the discrimination of a
     classifier on letters that saw no text on the same prompt: what a reader could know without being the author.
     """
-    rows = record_files.read_texts(texts)
+    rows = read_texts(texts)
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
     columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
     found = frame.groupby("author", sort=False).agg(**columns)

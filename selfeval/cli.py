@@ -205,7 +205,8 @@ def recognise(
     from selfeval.recognition.prompts import Condition, own_question
     from selfeval.recognition.run import match_authors
     from selfeval.records.foreign import NO_ANSWER
-    from selfeval.records.tables import corpus_to_read, path_to_read, read_prompts, read_texts
+    from selfeval.records.tables import corpus_to_read, path_to_read
+    from selfeval.records.texts import read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
     title, out = _named("recognise", file, models, how.pop("out"), [part for part in (question, read) if part])

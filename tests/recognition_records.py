@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.providers.models import Model
-from selfeval.records.tables import text_fields
+from selfeval.records.texts import text_fields
 
 FAST = {"n_resamples": 50}
 

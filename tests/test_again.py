@@ -13,7 +13,8 @@ from selfeval.providers.dry_runs import prices
 from selfeval.providers.request import Request, choice_format, user
 from selfeval.providers.store import Store
 from selfeval.recognition.texts import generate_texts
-from selfeval.records.tables import data_path, read_prompts
+from selfeval.records.tables import data_path
+from selfeval.records.texts import read_prompts
 
 ALL = "empty,filtered,length"
 

@@ -15,7 +15,7 @@ import selfeval
 from selfeval.providers.models import Provider
 from selfeval.providers.request import Response
 from selfeval.records.foreign import read_predictions
-from selfeval.records.tables import read_texts
+from selfeval.records.texts import read_texts
 from selfeval.results import Records, card
 from selfeval.secrets import visible
 

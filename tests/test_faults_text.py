@@ -24,7 +24,8 @@ from selfeval.providers import models
 from selfeval.providers.models import from_callable
 from selfeval.providers.request import canonical, key_of
 from selfeval.recognition.prompts import Condition, Question
-from selfeval.records import tables as record_files
+from selfeval.records.tables import for_spreadsheet
+from selfeval.records.texts import read_texts
 from selfeval.roleplay.run import Jury
 from selfeval.roleplay.votes import ARMS
 
@@ -122,7 +123,7 @@ def test_replies_and_names_from_the_server_to_the_tables_can_do_nothing(hostile,
     made += [executed(tmp_path, "03_self_recognition", predictions=f"{tmp_path}/pred", out=f"{tmp_path}/res", **few)]
     if FULL:
         made += [executed(tmp_path, "04_identity", models=ids[:2], limit=3, out=f"{tmp_path}/res/id", **few)]
-    assert {text["text"] for text in record_files.read_texts(corpus)} <= {*READ} and len(server.ledger) > 30
+    assert {text["text"] for text in read_texts(corpus)} <= {*READ} and len(server.ledger) > 30
     for kind, text in (each for notebook in made for each in shown(notebook)):
         assert not ACTS.search(text.replace("\x1b[A", "")), (kind, text[:200])
         assert kind != "text/html" or not Live(text).found, Live(text).found
@@ -154,7 +155,7 @@ def test_what_a_spreadsheet_would_compute_is_text_and_numbers_stay_numbers():
     cells = ["=1+1", "+cmd", "-1+cmd", "@x", " =1", "\x0b=1", "＝1", "-2+3", "=E1", "- a"]
     fine = ["−0.5", "a=1", "1", "", "'x", "-0.12", "-0.12 [-0.30, 0.06]", "+0.5", "= 0.034", "-1e-5", "-12.5%"]
     table = pd.DataFrame({"=a": cells + fine, "n": range(-7, 14), "f": -0.5})
-    made = record_files.for_spreadsheet(table)
+    made = for_spreadsheet(table)
     assert list(made["'=a"]) == [f"'{cell}" for cell in cells] + fine
     assert list(made["n"]) == list(range(-7, 14)) and made["f"].dtype == float
     assert list(table["=a"]) == cells + fine

@@ -17,9 +17,11 @@ import selfeval as se
 from selfeval import ROOT, secrets
 from selfeval.errors import SelfevalError
 from selfeval.paths import in_utf8
+from selfeval.providers.models import stripped
 from selfeval.providers.request import blocks, fenced
 from selfeval.providers.store import Store
 from selfeval.records import tables as record_files
+from selfeval.records.texts import read_texts, spelling_key
 from selfeval.sweep import load
 
 # what others wrote ----------------------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def test_what_this_tool_wrote_is_replaced(result, tmp_path):
         se.generate_texts(authors, 1, corpus=str(tmp_path))
         se.collect_predictions(tmp_path, authors, tasks="binary_self", out=str(tmp_path))
         se.save(result, tmp_path)
-    assert [text["text"] for text in record_files.read_texts(tmp_path)] == ["second of ann", "second of bob"]
+    assert [text["text"] for text in read_texts(tmp_path)] == ["second of ann", "second of bob"]
     for models in ("sim/identity-wavers", "sim/identity-wavers,sim/identity-correct", "sim/identity-correct"):
         how = ("--models", models, "--yes", "--out", tmp_path / "found.json")
         assert selfeval("identity", ROOT / "data" / "identity" / "published.json", *how).exit_code == 0
@@ -279,10 +281,8 @@ def test_a_text_that_holds_its_own_mark_is_put_between_others():
 
 def usable(texts):
     """Return those that are no blanks and no halves of signs, as files hold names, each spelled once."""
-    whole = [
-        text for text in map(record_files.stripped, texts) if text and text == text.encode("utf-8", "replace").decode()
-    ]
-    return [*{record_files.spelling_key(text): text for text in whole}.values()]
+    whole = [text for text in map(stripped, texts) if text and text == text.encode("utf-8", "replace").decode()]
+    return [*{spelling_key(text): text for text in whole}.values()]
 
 
 def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
@@ -291,10 +291,7 @@ def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
     authors = dict.fromkeys(names, lambda messages: next(texts))
     written = se.generate_texts(authors, prompts, corpus=str(tmp_path))
     held = ["author", "prompt", "text"]
-    assert (
-        pd.DataFrame(record_files.read_texts(tmp_path))[held].equals(pd.DataFrame(written)[held])
-        and len(written) > 1000
-    )
+    assert pd.DataFrame(read_texts(tmp_path))[held].equals(pd.DataFrame(written)[held]) and len(written) > 1000
 
     judges = dict.fromkeys(names[:2], lambda messages: next(replies))
     how = {"tasks": "binary_self", "answer": "free", "score": "none"}

@@ -11,7 +11,8 @@ from selfeval import stats
 from selfeval.errors import InputError
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
-from selfeval.records.tables import read_jsonl, read_prompts, read_texts
+from selfeval.records.tables import read_jsonl
+from selfeval.records.texts import prompt_id_of, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
 
@@ -74,7 +75,7 @@ def test_a_file_beside_you_is_read_first_and_which_one_is_printed(tmp_path, monk
     texts.to_csv("my.csv")
     pd.DataFrame({"prompt": ["p", "q"], "words": [30, None]}).to_csv("p.csv")
     assert read_texts("./my.csv")[0]["text"] == "t" and capsys.readouterr().out == ""
-    assert [(p["prompt_id"], p["words"]) for p in read_prompts("p.csv", 1)] == [(record_files.prompt_id_of("p"), 30)]
+    assert [(p["prompt_id"], p["words"]) for p in read_prompts("p.csv", 1)] == [(prompt_id_of("p"), 30)]
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "my own"}')
     assert [row["prompt"] for row in read_prompts("prompts.jsonl")] == ["my own"]
     assert f"is read from {tmp_path / 'prompts.jsonl'}; {se.DATA / 'prompts.jsonl'} has" in capsys.readouterr().out
@@ -222,7 +223,7 @@ def test_a_text_of_two_authors_is_said(capsys):
 def test_prompts_may_be_texts_in_any_list(given):
     found = read_prompts(given)
     assert [row["prompt"] for row in found] == ["a b", "c d"]
-    assert found[0]["prompt_id"] in ("one", record_files.prompt_id_of("a b "))
+    assert found[0]["prompt_id"] in ("one", prompt_id_of("a b "))
 
 
 def test_texts_may_be_a_mapping_by_author_and_prompt_or_by_column():

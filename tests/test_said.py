@@ -15,7 +15,8 @@ from selfeval.providers.request import Response
 from selfeval.recognition.prompts import Condition
 from selfeval.recognition.run import collect_predictions
 from selfeval.recognition.texts import generate_texts, paraphrase
-from selfeval.records.tables import read_texts, write_jsonl
+from selfeval.records.tables import write_jsonl
+from selfeval.records.texts import read_texts
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.run import Jury, hold
 from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts

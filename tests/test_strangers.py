@@ -35,7 +35,7 @@ from selfeval.paths import write_whole
 from selfeval.providers import embedded
 from selfeval.providers.models import get
 from selfeval.providers.store import Store
-from selfeval.records.tables import read_texts
+from selfeval.records.texts import read_texts
 
 # where keys and prompts go ------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from selfeval.recognition.counts import PAIRWISE
 from selfeval.records.columns import TRUTH
-from selfeval.records.tables import is_text
+from selfeval.records.texts import is_text
 
 WEIGHTS = {
     "weight",

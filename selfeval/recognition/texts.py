@@ -32,15 +32,8 @@ from selfeval.providers.models import Model
 from selfeval.providers.models import models as registry
 from selfeval.providers.request import UNANSWERED, Request, Response, fenced, user
 from selfeval.recognition.contrasts import ORACLE, OWN
-from selfeval.records.tables import (
-    Rows,
-    call_fields,
-    chats,
-    data_path,
-    fields_of,
-    read_prompts,
-    text_fields,
-)
+from selfeval.records.tables import Rows, call_fields, data_path, fields_of
+from selfeval.records.texts import chats, read_prompts, text_fields
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 ANY_PROMPT = "Write a text."  # where the likelihood is to be without the prompt

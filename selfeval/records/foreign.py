@@ -14,11 +14,12 @@ import pandas as pd
 
 from selfeval.condition import OBJECT, condition_of, conditions, mapped, names_author, plain_yaml
 from selfeval.errors import InputError, check_name, check_one_of, did_you_mean
-from selfeval.providers.models import Model, display_names, models
+from selfeval.providers.models import Model, display_names, models, stripped
 from selfeval.reading import parsing
 from selfeval.reading.parsing import name_key, place
 from selfeval.records import tables as record_files
-from selfeval.records.tables import PREDICTION_FIELDS, is_text
+from selfeval.records.tables import PREDICTION_FIELDS
+from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
@@ -203,23 +204,28 @@ def _heading(name, names: Mapping[str, Sequence[str]]) -> str:
 
 
 def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]) -> Iterator[dict]:
-    """Yield the rows of a file without SENT, in which equal texts, lists and objects are one; names: {theirs: ours}.
+    """Yield the rows of a file without SENT; equal texts, lists and objects are one object.
 
-    A prediction file says the same names, prompts and settings in every row; kept once each, a million rows fit into
-    memory.
+    A prediction file says the same names, prompts and settings in every row; kept once each, a
+    million rows fit into memory. names: {theirs: ours}.
     """
     known: dict = {}
     for number, row in enumerate(rows, 1):
-        row = {sys.intern(str(name)): value for name, value in row.items() if name in names or name not in SENT}
+        shared = {}
         for name, value in row.items():
-            value = value.tolist() if hasattr(value, "tolist") else value  # of parquet
+            if name in SENT and name not in names:
+                continue
+            if isinstance(value, np.ndarray | pd.Series):  # of parquet
+                value = value.tolist()
             if isinstance(value, str):
-                row[name] = sys.intern(str(value))  # a frame may hold numpy's
+                value = sys.intern(str(value))  # a frame may hold numpy's
             elif isinstance(value, list | dict):
                 if not PLAIN.isdisjoint(names.get(name, [name])):
-                    raise InputError(f"{path}, record {number}: `{name}` must be no list or object, got {value!r:.80}.")
-                row[name] = known.setdefault(repr(value), value)
-        yield row
+                    rule = f"`{name}` must be no list or object, got {value!r:.80}"
+                    raise InputError(f"{path}, record {number}: {rule}.")
+                value = known.setdefault(repr(value), value)
+            shared[sys.intern(str(name))] = value
+        yield shared
 
 
 def _read_cells(path: str | Path, column: pd.Series, read: Callable) -> pd.Series:
@@ -306,7 +312,7 @@ def _strip_ids(frame: pd.DataFrame) -> None:
     """Take the blanks around ids, prompts and tasks away, so that "p1 " is p1."""
     for name in {*IDS} & {*frame}:
         values = frame[name].unique() if not pd.api.types.is_numeric_dtype(frame[name]) else ()
-        bare = {value: record_files.stripped(value) for value in values if record_files.stripped(value) is not value}
+        bare = {value: stripped(value) for value in values if stripped(value) is not value}
         if bare:
             frame[name] = frame[name].map(lambda value, bare=bare: bare.get(value, value), na_action="ignore")
 
@@ -322,7 +328,7 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
         for name in names:
             check_name(field, name)
         counts.update({name: times for name, times in names.items() if isinstance(name, str)})
-    changed, told = record_files.one_spelling(counts, known)
+    changed, told = one_spelling(counts, known)
     if changed:
         _replace_names(frame, SPELLED, lambda name: changed.get(name, name))
     return [f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told]
@@ -346,42 +352,64 @@ def _nearly_alike(frame: pd.DataFrame) -> list[str]:
 def _by_place(
     path: str | Path, frame: pd.DataFrame, given: Mapping, authors: Mapping, nobody: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return pairs that name the authors of the first and the second text as pairs about the evaluator's own text.
+    """Return pairs of a first and a second author as pairs about the evaluator's own text.
 
-    Of an evaluator that wrote neither it is the text of the author who comes first by name. Where there are such, all
-    are read as asked which text they wrote themselves, unless a condition says which question it was.
+    Of an evaluator that wrote neither it is the text of the author who comes first by name. Where
+    there are such, all are read as asked which text they wrote themselves, unless a condition says
+    which question it was.
     """
     if not {*PLACED, "chosen"} <= {*frame} or "true_model" in frame:
         return frame, []
     if "evaluator_model" not in frame:
-        raise InputError(f"{path} has `first`, `second` and `chosen`, and not who chose; name it `evaluator_model`.")
+        has = "`first`, `second` and `chosen`, and not who chose"
+        raise InputError(f"{path} has {has}; name it `evaluator_model`.")
     said = {name_key(name): who for name, who in authors.items() if who}
-    _replace_names(frame, (*PLACED, "evaluator_model"), lambda name: said.get(name_key(name), name))
-    known = {name_key(name): name for field in PLACED for name in frame[field].dropna().unique() if is_text(name)}
-    _replace_names(frame, ["evaluator_model"], lambda name: known.get(name_key(name), name))
-
-    no_answer = {*map(name_key, nobody)}
-    chosen = [*zip(*(frame[name] for name in ("evaluator_model", *PLACED, "chosen")), strict=True)]
-    pairs = {}  # equal rows are read once
-    for number, row in enumerate(chosen, 1):
-        if row not in pairs:
-            pairs[row] = _own_pair(f"{path}, record {number}", *row, said, no_answer)
-    rows = [*map(pairs.get, chosen)]
+    _name_evaluators_as_authors(frame, said)
+    rows = _own_pairs(path, frame, said, {*map(name_key, nobody)})
     columns = ["true_model", "other_model", "position", "predicted_self"]
-    made = pd.DataFrame(rows, columns=columns, index=frame.index, dtype=object)
-    neutral = ~(frame["evaluator_model"].eq(frame["first"]) | frame["evaluator_model"].eq(frame["second"]))
-    frame = frame.drop(columns=[*PLACED, "chosen"]).assign(**made)
+    pairs = pd.DataFrame(rows, columns=columns, index=frame.index, dtype=object)
+    wrote_one = frame[[*PLACED]].eq(frame["evaluator_model"], axis=0).any(axis=1)
+    frame = frame.drop(columns=[*PLACED, "chosen"]).assign(**pairs)
     if not {"task_type"} & {*frame, *given}:
         frame["task_type"] = "pairwise_self"
     told = f"{Path(path).name}: `first`, `second` and `chosen` are read as pairs"
-    asked = frame["condition"].map(condition_of) if "condition" in frame else pd.Series([{}] * len(frame), frame.index)
-    if neutral.any() and "question" not in given and not asked.map(lambda put: "question" in put).any():
-        _add_to_condition(path, frame, [{"question": "authored"}] * len(frame))
-        told += (
-            f", {neutral.sum()} of them judged by a model that wrote neither text; all as asked which text they wrote, "
-            "unless `condition` says question=better"
-        )
-    return frame, [f"{told}."]
+    if wrote_one.all() or _says_question(frame, given):
+        return frame, [f"{told}."]
+    _add_to_condition(path, frame, [{"question": "authored"}] * len(frame))
+    neutral = f"{(~wrote_one).sum()} of them judged by a model that wrote neither text"
+    rule = "all as asked which text they wrote, unless `condition` says question=better"
+    return frame, [f"{told}, {neutral}; {rule}."]
+
+
+def _name_evaluators_as_authors(frame: pd.DataFrame, said: Mapping[str, str]) -> None:
+    """Name those who judged pairs as the pairs name authors; said: {key of a name: author}."""
+    fields = (*PLACED, "evaluator_model")
+    _replace_names(frame, fields, lambda name: said.get(name_key(name), name))
+    authors = {}
+    for field in PLACED:
+        for name in filter(is_text, frame[field].unique()):
+            authors[name_key(name)] = name
+    _replace_names(frame, ["evaluator_model"], lambda name: authors.get(name_key(name), name))
+
+
+def _own_pairs(path: str | Path, frame: pd.DataFrame, said: Mapping[str, str], no_answer: set[str]) -> list[tuple]:
+    """Return what `_own_pair` makes of each record; equal ones are read once."""
+    columns = [frame[name] for name in ("evaluator_model", *PLACED, "chosen")]
+    rows = [*zip(*columns, strict=True)]
+    pairs = {}
+    for number, row in enumerate(rows, 1):
+        if row not in pairs:
+            pairs[row] = _own_pair(f"{path}, record {number}", *row, said, no_answer)
+    return [pairs[row] for row in rows]
+
+
+def _says_question(frame: pd.DataFrame, given: Mapping) -> bool:
+    """Tell whether a file, or what is said of it, says which question any pair was asked."""
+    if "question" in given:
+        return True
+    if "condition" not in frame:
+        return False
+    return any("question" in condition_of(condition) for condition in frame["condition"])
 
 
 def _own_pair(where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]) -> tuple:
@@ -475,7 +503,7 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     prompt = next((name for name in ("prompt_id", "prompt_used") if name in frame and frame[name].notna().all()), "")
     if "text_id" in frame or not prompt or not {"true_model", "evaluator_model"} <= {*frame}:
         return
-    about = [frame[prompt].map(cache(lambda said: record_files.prompt_id_of(said) if " " in str(said) else said))]
+    about = [frame[prompt].map(cache(lambda said: prompt_id_of(said) if " " in str(said) else said))]
     about += [frame[name] for name in ("sample",) if name in frame]
     for name, author in (("text_id", "true_model"), ("other_text_id", "other_model")):
         if author in frame:
@@ -568,41 +596,73 @@ NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the las
 
 
 def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
-    """Put one form of a value in the place of others; raise `InputError` for a wrong one: record, rule and remedy."""
+    """Put one form of a value in the place of others; raise `InputError` for a wrong value."""
     for name, read in READ.items():
         if name in frame:
             frame[name] = _read_cells(path, frame[name], read)
-    there = frame.reindex(columns=["reply", *NULLABLE]).notna()
-    for name, tasks, ok, rule in RULES:
-        rows = frame["task_type"].isin(tasks) | (not tasks)
-        if name in NULLABLE:
-            rows &= there[name] | (there["reply"] & (name == "position"))
-        if rows.any() and name not in frame:
+    for name, tasks, is_right, rule in RULES:
+        rows = _rows_to_check(frame, name, tasks)
+        if name in frame:
+            _check_column(path, frame[name][rows], is_right, rule)
+        elif rows.any():
             raise InputError(f"{path} lacks the field {name}: it {rule}; {WHERE}")
-        for at, value in frame[name][rows].drop_duplicates().items() if name in frame else ():
-            if not ok(value):
-                shown = "null" if pd.isna(value) else f"{value!r:.80}"
-                no_answer = f"authors={{{shown}: 'no answer'}} counts it as no answer; "
-                remedy = no_answer + WHERE if name == "predicted_self" and is_text(value) else WHERE
-                raise InputError(f"{path}, record {at + 1}: `{name}` is {shown}, and {rule}; {remedy}")
-    pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=["evaluator_model", "other_model"])
-    for at, evaluator in pairs["evaluator_model"][pairs["other_model"].eq(pairs["evaluator_model"])][:1].items():
+    _check_other_author(path, frame)
+
+
+def _rows_to_check(frame: pd.DataFrame, name: str, tasks: Sequence[str]) -> pd.Series:
+    """Tell of each record whether a rule on a field holds for it; tasks: of the rule, none for all."""
+    if not tasks:
+        return pd.Series(True, frame.index)
+    rows = frame["task_type"].isin(tasks)
+    if name not in NULLABLE:
+        return rows
+    needed = frame[name].notna() if name in frame else pd.Series(False, frame.index)
+    if name == "position":  # a reply is read by it
+        needed |= frame["reply"].notna()
+    return rows & needed
+
+
+def _check_column(path: str | Path, values: pd.Series, is_right: Callable, rule: str) -> None:
+    """Raise `InputError` for the first value that a rule forbids: record, value, rule and remedy."""
+    for index, value in values.drop_duplicates().items():
+        if is_right(value):
+            continue
+        shown = "null" if pd.isna(value) else f"{value!r:.80}"
+        remedy = WHERE
+        if values.name == "predicted_self" and is_text(value):
+            remedy = f"authors={{{shown}: 'no answer'}} counts it as no answer; {WHERE}"
+        found = f"{path}, record {index + 1}: `{values.name}` is {shown}"
+        raise InputError(f"{found}, and {rule}; {remedy}")
+
+
+def _check_other_author(path: str | Path, frame: pd.DataFrame) -> None:
+    """Raise `InputError` for a pair whose other text is the evaluator's own."""
+    if "other_model" not in frame:
+        return
+    is_own = frame["other_model"].eq(frame["evaluator_model"]) & frame["task_type"].isin(PAIRS)
+    if is_own.any():
+        index = is_own.idxmax()
+        evaluator = frame["evaluator_model"][index]
         raise InputError(
-            f"{path}, record {at + 1}: the evaluator {evaluator!r} wrote the pair's other text; give its own "
-            "text and place in `true_model`, `text_id` and `position`, and leave out pairs of which it wrote both."
+            f"{path}, record {index + 1}: the evaluator {evaluator!r} wrote the pair's other text; "
+            "give its own text and place in `true_model`, `text_id` and `position`, and leave out "
+            "pairs of which it wrote both."
         )
 
 
 def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
-    """Say of how many pairs it is supposed that their judges were asked which text `true_model` wrote."""
+    """Say of how many pairs it is supposed that judges were asked which text `true_model` wrote."""
     pairs = frame[frame["task_type"].isin(PAIRS)].reindex(columns=[*NAMES, "condition"])
-    wrote = pairs[["true_model", "other_model"]].eq(pairs["evaluator_model"], axis=0).any(axis=1)
-    named = sum(map(names_author, pairs["condition"][~wrote]))
+    authors = pairs[["true_model", "other_model"]]
+    wrote_one = authors.eq(pairs["evaluator_model"], axis=0).any(axis=1)
+    named = sum(map(names_author, pairs["condition"][~wrote_one]))
+    if not named:
+        return []
     return [
-        f"{Path(path).name}: {named} pairs are judged by a model that wrote neither text, and are read as the question "
-        "which of the two `true_model` wrote; if it was which is better, say so of the file "
-        "({path: {question: better}}) or in `condition` (question=better)."
-    ] * bool(named)
+        f"{Path(path).name}: {named} pairs are judged by a model that wrote neither text, and are "
+        "read as the question which of the two `true_model` wrote; if it was which is better, say "
+        "so of the file ({path: {question: better}}) or in `condition` (question=better)."
+    ]
 
 
 def _repeats(frame: pd.DataFrame) -> pd.Index:
@@ -617,25 +677,39 @@ def _repeats(frame: pd.DataFrame) -> pd.Index:
 
 
 def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -> list[str]:
-    """Put the ids of authors in the place of their labels and of other spellings; return what was taken for whom.
+    """Put the ids of authors in the place of their other names; say what was taken for whom.
 
-    A file may name evaluators, answers and candidates by the label or the registry's name of an author. Authors keep
-    the names that `true_model` gives them, or `authors`. A name of two authors is an error.
+    A file may name evaluators, answers and candidates by the label or the registry's name of an
+    author. Authors keep the names that `true_model` gives them, or `authors`. A name of two authors
+    is an error.
     """
     if authors:
         bearer = _bearer(path, frame)
         said = {name_key(name): bearer(who or name) for name, who in authors.items()}
         _replace_names(frame, NAMES, lambda name: said.get(name_key(name), name))
-    bearer, asked = _bearer(path, frame), {*frame["evaluator_model"].tolist()}
-    same = {one: bearer(one) for one in sorted(asked) if bearer(one) != one and bearer(one) not in asked}
-    frame["evaluator_model"] = frame["evaluator_model"].replace(same)
+    bearer = _bearer(path, frame)
+    evaluators = {*frame["evaluator_model"].tolist()}
+    renamed = {}
+    told = []
+    for evaluator in sorted(evaluators):
+        author = bearer(evaluator)
+        if author not in evaluators:
+            renamed[evaluator] = author
+            told.append(f"{Path(path).name}: the evaluator {evaluator!r} is the author {author!r}.")
+    frame["evaluator_model"] = frame["evaluator_model"].replace(renamed)
     _replace_names(frame, ("predicted_model", "candidates"), bearer)
-    writers = frame["true_model"].unique()
-    shown = frame["true_model"].map(dict(zip(writers, writers, strict=True)) | display_names(writers))
+    _fill_in_labels(frame)
+    if lettered := _letters_as_names(frame):
+        told.append(f"{Path(path).name}: {lettered} answers are letters, read as places.")
+    return told
+
+
+def _fill_in_labels(frame: pd.DataFrame) -> None:
+    """Give authors that the file does not label the registry's label, or their id."""
+    authors = frame["true_model"].unique()
+    labels = dict(zip(authors, authors, strict=True)) | display_names(authors)
+    shown = frame["true_model"].map(labels)
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
-    lettered = _letters_as_names(frame)
-    told = [f"{Path(path).name}: the evaluator {one!r} is the author {author!r}." for one, author in same.items()]
-    return told + [f"{Path(path).name}: {lettered} answers are letters, read as places."] * bool(lettered)
 
 
 def _names_in(frame: pd.DataFrame, names: set[str]) -> set[str]:

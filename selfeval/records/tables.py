@@ -1,20 +1,16 @@
-"""Text and prediction records: reading, checking and writing the project's JSON lines files, and those of others."""
+"""Tables on disk: where files of records are, and reading and writing them, ours and those of others."""
 
 import bz2
 import contextlib
 import gzip
-import hashlib
 import itertools
 import json
 import lzma
 import re
-import unicodedata
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -22,24 +18,20 @@ import numpy as np
 import pandas as pd
 
 from selfeval.bounds import check_lines, check_zip
-from selfeval.errors import InputError, check_name, check_whole, did_you_mean
+from selfeval.errors import InputError, did_you_mean
 from selfeval.paths import DATA, in_utf8, shipped, write_whole
-from selfeval.providers.models import decode, listed, stripped
 from selfeval.providers.request import Request, Response
-from selfeval.reading import thinking
 from selfeval.secrets import HIDDEN, visible
 
 PREDICTION_FIELDS = (
     "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
     "predicted_model", "predicted_self", "is_correct", "prompt_used",
 )  # fmt: skip
-PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 # How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide it; blanks
 # and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
-LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
 
 
 PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -111,10 +103,6 @@ WRITERS = {  # kind of records: what writes such files
     "identity": "`save` of a result on identity, and notebook 04,",
     "existence": "`save` of a result on existence, and notebook 07,",
 }
-HEADINGS = {  # field: what others call it
-    "author": ("writer", "llm", "model_name"), "model": (), "prompt": ("question", "instruction", "topic"),
-    "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
-}  # fmt: skip
 
 
 def data_path(path: str | Path) -> Path:
@@ -184,14 +172,6 @@ def _below(folder: Path, name: str | Path) -> Path:
     if not isinstance(name, str | Path) or not str(name).strip():
         raise InputError(f"A file or folder must be named by a non-empty text, got {name!r}.")
     return folder / Path(name).expanduser()
-
-
-def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
-    """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
-    identity = json.dumps([author, prompt_id, sample, text])
-    text_id = int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
-    first = {"text_id": text_id, "prompt_id": prompt_id, "prompt": prompt, "sample": sample}
-    return first | {"author": author, "author_display": display, "text": text, "words": len(text.split())}
 
 
 def fields_of(response: Response, *names: str) -> dict:
@@ -457,229 +437,3 @@ def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, 
         read_as = ", ".join(f"`{theirs}` is read as `{ours}`" for theirs, ours in found.items())
         print(visible(f"{where}: {read_as}."))
     return found
-
-
-# texts ----------------------------------------------------------------------------------------------------------------
-
-
-def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
-    """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
-
-    Texts may be a list, also written as JSON, a Series, or {prompt_id: prompt}. A prompt without an id gets one from
-    its words. limit: only the first `limit`; 0 = all. Raises `InputError` that names the place where the form is
-    broken.
-    """
-    check_whole("limit", limit)
-    source = listed(source, "prompts")
-    if isinstance(source, Mapping) and all(isinstance(prompt, str) for prompt in source.values()):
-        source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
-    if isinstance(source, Iterable) and not is_file(source) and not isinstance(source, pd.DataFrame | Mapping):
-        source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
-    where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
-    rows, seen = rows_of(source), {}
-    ours = called_otherwise(where, rows[0], {"prompt_id": (), "prompt": ("question", "instruction")})
-    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
-    for number, row in enumerate(rows, 1):
-        with _placed(where, number):
-            _check_texts(row, "prompt")
-            row["prompt_id"] = stripped(row.get("prompt_id"))
-            if row["prompt_id"] in (None, ""):
-                row["prompt_id"] = prompt_id_of(row["prompt"])
-            if not isinstance(row["prompt_id"], str | int):
-                raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
-            if row.get("words") is not None:
-                row["words"] = decode(int, row["words"], "the prompt", "words")
-            _check_new(seen, row, "prompt", number)
-    return rows[: limit or None]
-
-
-@contextlib.contextmanager
-def _placed(where: str | Path, number: int) -> Iterator[None]:
-    """Say of what is wrong in a record where it stands."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{where}, record {number}: {error}") from error
-
-
-def _check_texts(row: Mapping, *wanted: str) -> None:
-    """Raise `InputError` unless these fields of a record are non-empty texts; "author/model" is either."""
-    for either in (names.split("/") for names in wanted):
-        there = [name for name in either if name in row]
-        if not there:
-            lacks, *needs = (f"`{'` or `'.join(names.split('/'))}`" for names in ("/".join(either), *wanted))
-            there = f"wanted are {', '.join(needs)}, and there are {', '.join(map(str, row))}"
-            raise InputError(f"there is no {lacks}: {there}; rename the fields.")
-        name = next((name for name in there if row[name]), there[0])
-        if not is_text(row[name]):
-            is_empty = row[name] is None or not str(row[name]).strip()
-            got = "empty; fill it in" if is_empty else f"{row[name]!r:.80}; write a text"
-            raise InputError(f"`{name}` is {got}, or delete the record.")
-
-
-def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
-    """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
-    if (first := seen.setdefault(row[f"{field}_id"], number)) != number:
-        said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as record {first}"
-        raise InputError(f"{said}; delete one, or give it a `{field}_id` of its own.")
-
-
-def prompt_id_of(prompt: str) -> str:
-    """Return an id for a prompt without one: a hash of its text, without blanks around it."""
-    return hashlib.sha256(stripped(prompt).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def spelling_key(name: str) -> str:
-    """Return what two spellings of a name share: all but case, blanks, width, accents' form and invisible signs."""
-    seen = "".join(sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf")
-    return " ".join(seen.casefold().split())
-
-
-def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
-    """Return {spelling: the one that stays} of names that are spelled in several ways, and what is said of them.
-
-    counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling that stays} of what
-    was read before, to which these are added.
-    """
-    known = {} if known is None else known
-    ways = Counter(map(spelling_key, [*counts, *known.values()]))
-    changed, told = {}, []
-    for name in sorted(counts, key=lambda name: -counts[name]):
-        key = spelling_key(name)
-        stays = known.setdefault(key, stripped(name))
-        if name == stays:
-            continue
-        changed[name] = stays
-        if ways[key] > 1:  # else it has blanks around it wherever it stands
-            times = f"{counts[name]} time{'s' * (counts[name] != 1)}"
-            told.append(f"{name!r} ({times}) is read as {stays!r}")
-    return changed, told
-
-
-def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
-    """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
-
-    corpus: a name below data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}. limit: only the first
-    `limit` prompts, with all texts on them; 0 = all. Two spellings of an author are one, and a printed line says so.
-    Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
-    """
-    check_whole("limit", limit)
-    where, source = ("`texts`", corpus) if not is_file(corpus) else [corpus_to_read(corpus)] * 2
-    rows, texts, seen = rows_of(_by_author(source)), [], {}
-    rows = [{name.strip() if isinstance(name, str) else name: value for name, value in row.items()} for row in rows]
-    ours = called_otherwise(where, rows[0], HEADINGS)
-    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
-    for field in ("author", "model"):
-        names = Counter(row[field] for row in rows if isinstance(row.get(field), str))
-        spelled, told = one_spelling(names)
-        for row in rows if spelled else ():
-            row[field] = spelled.get(row.get(field), row.get(field)) if isinstance(row.get(field), str) else row[field]
-        for sentence in told:
-            print(f"{where}: the author {sentence}; rename one if these are two.")
-    for number, row in enumerate(rows, 1):
-        with _placed(where, number):
-            texts.append(_text_record(row))
-            _check_new(seen, texts[-1], "text", number)
-    _say_two_authors(where, texts)
-    chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
-    return [text for text in texts if text["prompt_id"] in chosen]
-
-
-def _by_author(source):
-    """Return rows of texts by author and prompt, {author: {prompt: text, or a list of texts}}; else the source itself.
-
-    Raises `InputError` for {author: texts}, which does not say what they were written on.
-    """
-    if not isinstance(source, Mapping) or not source or {"author", "model", "text"} & {*source}:
-        return source
-    if not all(isinstance(texts, Mapping) for texts in source.values()):
-        raise InputError(
-            "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by prompt, got "
-            f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, prompt and text."
-        )
-    rows = []
-    for author, by_prompt in source.items():
-        for prompt, texts in by_prompt.items():
-            for sample, text in enumerate([texts] if isinstance(texts, str) else texts):
-                rows.append({"author": author, "prompt": prompt, "sample": sample, "text": text})
-    return rows
-
-
-def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
-    """Say of how many texts two authors wrote the same words: nobody can tell whose such a text is."""
-    authors = {}
-    for text in texts:
-        authors.setdefault(text["text"].strip(), {})[text["author"]] = None
-    shared = [(words, [*wrote]) for words, wrote in authors.items() if len(wrote) > 1]
-    if shared:
-        words, wrote = shared[0]
-        print(
-            f"{where}: {len(shared)} text{'s' * (len(shared) > 1)} of two authors each in the same words (the first, "
-            f"{words[:40]!r}, of {wrote[0]!r} and {wrote[1]!r}): nobody can tell whose these are; leave them out if "
-            "that is a slip."
-        )
-
-
-def _text_record(row: Mapping) -> dict:
-    _check_texts(row, "author/model", "prompt", "text")
-    author, prompt = row.get("author") or row["model"], row["prompt"]
-    thought, text = thinking.split(row["text"])
-    _check_texts({"text": text}, "text")
-    display = row.get("author_display") or row.get("model_display_name") or author
-    prompt_id = stripped(row.get("prompt_id")) or prompt_id_of(prompt)
-    _check_texts({"author_display": display}, "author_display")
-    check_name("author", author)
-    check_name("author_display", display)
-    if not isinstance(prompt_id, str | int | float):
-        raise InputError(f"`prompt_id` must be a text or a number, got {prompt_id!r:.80}.")
-    sample = decode(int, row.get("sample") or 0, "the record", "sample")
-    first = text_fields(author, display, str(prompt_id), prompt, sample, text)
-    if row.get("text_id") is not None:
-        first["text_id"] = decode(int, row["text_id"], "the record", "text_id")
-    if thought:
-        first["reasoning"] = thought
-    return first | {k: v for k, v in row.items() if k not in first and k not in PUBLISHED_CORPUS}
-
-
-# conditions and the published form ------------------------------------------------------------------------------------
-
-
-def is_text(value) -> bool:
-    """Tell whether a value is a non-empty text."""
-    return isinstance(value, str) and bool(value.strip())
-
-
-# chats ----------------------------------------------------------------------------------------------------------------
-
-
-@cache
-def chats() -> tuple[dict, ...]:
-    """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
-
-    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A spoke first),
-    `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
-    surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
-    chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
-    used. Nothing is corrected, and nothing rude is taken out.
-    """
-    path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
-    return tuple(chat for chat in found if _is_usable(chat["turns"]))
-
-
-def _turns(chat: dict) -> list[dict]:
-    said = [message for group in chat["messages"] for message in group if message["text"].strip()]
-    speakers = dict(zip(dict.fromkeys(message["sender"] for message in said), "AB", strict=False))
-    turns = []
-    for sender, group in itertools.groupby(said, lambda message: message["sender"]):
-        messages = [*group]
-        text = "\n".join(message["text"].strip() for message in messages)
-        turns.append({"speaker": speakers.get(sender), "text": text, "timestamp": messages[0]["timestamp"]})
-    return turns
-
-
-def _is_usable(turns: list[dict]) -> bool:
-    speakers = {turn["speaker"] for turn in turns}
-    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)

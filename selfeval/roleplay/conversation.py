@@ -16,7 +16,7 @@ from selfeval.providers.embedded import require
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, is_computed
 from selfeval.reading import thinking
-from selfeval.records.tables import chats
+from selfeval.records.texts import chats
 from selfeval.roleplay import roles
 from selfeval.roleplay.transcripts import Conversation, Turn
 
