@@ -1,15 +1,15 @@
-"""Comparisons beyond one evaluator in one condition: of conditions, of models, and of readings of the same texts.
+"""Comparisons beyond one evaluator in one condition: of conditions, models, results and readings.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
-result_contrasts      the same evaluators in two results, such as of May and of November, paired by prompt
+result_contrasts      the same evaluators in two results, such as of May and of November
 paired_models         two evaluators on the same prompts, as differences of their statistics
-reading_gaps          the likelihood of a text under a model's own weights against what the model says
-existence_table       names of real models against invented ones
+reading_gaps          the likelihood of a text under a model's own weights against what it says
 
-A reading is a way to tell an evaluator's own texts from others': its answers, the likelihood under its own weights,
-that likelihood against all other candidates' (the oracle, which no single model can compute), a classifier of style
-that knows no model. Each is a condition of prediction records, `reading=<name>`; each has an AUC within prompts and,
-but for the own likelihood, J. The gap is the AUC of the own likelihood minus another reading's, paired by prompt.
+A reading is a way to tell an evaluator's own texts from others': its answers, the likelihood under
+its own weights, that likelihood against all other candidates' (the oracle, which no single model
+can compute), a classifier of style that knows no model. Each is a condition of prediction records,
+`reading=<name>`; each has an AUC within prompts and, but for the own likelihood, J. The gap is the
+AUC of the own likelihood minus another reading's, paired by prompt.
 """
 
 from __future__ import annotations
@@ -28,233 +28,348 @@ from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import Difference, Rate, Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
 
-CONTRASTED = ("self_accuracy", "false_claim_rate", "discrimination", "advantage", "cross_accuracy", "accuracy",
-              "overall_accuracy", "corrected_advantage", "peer_corrected")  # fmt: skip
-ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"
+CONTRASTED = (
+    "self_accuracy",
+    "false_claim_rate",
+    "discrimination",
+    "advantage",
+    "cross_accuracy",
+    "accuracy",
+    "overall_accuracy",
+    "corrected_advantage",
+    "peer_corrected",
+)
+ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"  # readings
 COMPARED = "auc_within_prompt"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 
-def _measures(tally: Tally, policy: str = "") -> dict[str, Measure]:
-    """Return the rates and differences per evaluator, under policy `all`, of pairs `answered`, unless one is named."""
-    found = measures_of(tally, policy or ("answered" if tally.task == PAIRWISE else "all"))
-    return {m.statistic: m for m in found if m.value.ndim == 1 and isinstance(m.of, Rate | Difference)}
+def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
+    """Return the rates and differences per evaluator under a policy."""
+    return {
+        m.statistic: m
+        for m in measures_of(tally, policy)
+        if isinstance(m.of, Rate | Difference) and m.value.ndim == 1  # not by author
+    }
 
 
-def _depends_on_no_answers(difference: Difference, among_answers: Difference, z: float) -> tuple[np.ndarray, str]:
-    """Return where a difference and that among answers lie on different sides of 0, and the note that says so."""
-    sides = [side_of(0, *of.interval(z)) for of in (difference, among_answers)]
-    known = ~np.isnan(sides).any(0)
-    return known & (sides[0] != sides[1]), "depends_on_no_answers"
+def _policy(task: str) -> str:
+    """Return the policy of a comparison: in pairs, no answer is no choice."""
+    return "answered" if task == PAIRWISE else "all"
+
+
+def _depends_on_no_answers(difference: Difference, among_answers: Difference, z: float) -> tuple:
+    """Return the note on differences that lie on another side of 0 among answers alone."""
+    side = side_of(0, *difference.interval(z))
+    among = side_of(0, *among_answers.interval(z))
+    is_known = ~np.isnan(side) & ~np.isnan(among)
+    return is_known & (side != among), "depends_on_no_answers"
+
+
+def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of all tables; without any, an empty one with these columns."""
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+# --------------------------------------------------------------------------------------------------
+# Two conditions, two results
 
 
 def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Compare every two conditions of a task that differ in one thing: second minus first, paired by prompt.
+    """Compare every two conditions of a task that differ in one thing: second minus first.
 
-    predictions: prediction records, as for `recognition_table`; only prompts and evaluators that both conditions have
-    are compared (note `common_prompts` where that leaves some out). Policy `all`: no answer is no claim; of pairs
-    `answered`, and neutral judges are left out.
+    predictions: prediction records, as for `recognition_table`; only prompts and evaluators that
+    both conditions have are compared (note `common_prompts` where that leaves some out). Policy
+    `all`: no answer is no claim; of pairs `answered`, and neutral judges are left out.
 
-    Returns `stats.COLUMNS` and `field` (what differs), `first`, `second` (its values); `condition` is what does not
-    differ, p_holm is over evaluators. The interval is MOVER over the two estimates with the correlation of their
-    prompts; p is its inversion. Empty without such pairs.
+    Returns `stats.COLUMNS` and `field` (what differs), `first`, `second` (its values); `condition`
+    is what does not differ, p_holm is over evaluators. The interval is MOVER over the two estimates
+    with the correlation of their prompts; p is its inversion. Empty without such pairs.
     """
-    how, parts, rows = Settings(level=level), [], predictions.reset_index(drop=True)
-    frame = rows.assign(unit=counts.prompts(rows)[0])[~counts.neutral_rows(rows)]
-    labels = conditions(rows)
+    frame = _units(predictions.reset_index(drop=True))
+    settings = Settings(level=level)
+    parts = []
     for task, of_task in frame.groupby("task_type", sort=True):
-        for first, second in combinations(sorted(labels[of_task.index].unique()), 2):
-            differs = {part.partition("=")[0] for part in set(first.split(";")) ^ set(second.split(";"))}
-            if len(differs) == 1:
-                parts += _contrast(of_task, labels, task, first, second, differs.pop(), how)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
+        labels = sorted(of_task["label"].unique())
+        for first, second in combinations(labels, 2):
+            differing = {*first.split(";")} ^ {*second.split(";")}
+            fields = {part.partition("=")[0] for part in differing}
+            if len(fields) == 1:
+                parts += _contrast(of_task, task, first, second, fields.pop(), settings)
+    return _joined(parts, [*COLUMNS, *CHANGE])
 
 
-def _contrast(frame, labels, task, first, second, field, how: Settings) -> list[pd.DataFrame]:
-    sides = [frame[labels[frame.index] == label] for label in (first, second)]
+def _units(records: pd.DataFrame) -> pd.DataFrame:
+    """Return records without neutral judges, with prompt as `unit` and condition as `label`."""
+    unit, _ = counts.prompts(records)
+    frame = records.assign(unit=unit, label=conditions(records))
+    return frame[~counts.neutral_rows(records)]
+
+
+def _contrast(
+    frame: pd.DataFrame, task: str, first: str, second: str, field: str, settings: Settings
+) -> list[pd.DataFrame]:
+    """Return the table of one contrast, second minus first; none without common prompts."""
+    sides = [frame[frame["label"] == label] for label in (first, second)]
     common = common_rows(sides)
     if any(side.empty for side in common):
         return []
-    both = {t.condition: t for t in counts.tallies(pd.concat(common))}
-    one, two = (_measures(both[label]) for label in (first, second))
-    parts = [dict(part.partition("=")[::2] for part in label.split(";")) for label in (first, second)]
-    values = [part.get(field, LEFT_OUT.get(field, "not set")) for part in parts]
-    rest = ";".join(part for part in first.split(";") if part.partition("=")[0] != field)
-    both_have = [side["evaluator_model"].isin(common[0]["evaluator_model"]).sum() for side in sides]
-    note = "common_prompts" * (both_have != [*map(len, common)])
-    who = {"evaluator": both[first].evaluators, "policy": "answered" if task == PAIRWISE else "all"}
-    found = [
-        Measure(name, two[name].of - one[name].of, who, n=one[name].rows + two[name].rows, test=INVERTED)
-        for name in CONTRASTED if name in one and name in two
-    ]  # fmt: skip
-    if task != PAIRWISE and any((both[label].answer < 0).any() for label in (first, second)):
-        one, two = (_measures(both[label], "answered") for label in (first, second))
-        for m in found:
-            m.notes = [_depends_on_no_answers(m.of, two[m.statistic].of - one[m.statistic].of, how.z)]
-    table = adjust_p(write(found, how, task=task, condition=rest, note=note), ["statistic"], compared=True)
-    return [table.assign(**dict(zip(CHANGE, [field, *values], strict=True)))]
+    tallies = {tally.condition: tally for tally in counts.tallies(pd.concat(common))}
+    minuend, subtrahend = tallies[second], tallies[first]
+    measures = _differences(minuend, subtrahend, _policy(task))
+    no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
+    if task != PAIRWISE and no_answers:
+        among_answers = {m.statistic: m for m in _differences(minuend, subtrahend, "answered")}
+        for m in measures:
+            m.notes = [_depends_on_no_answers(m.of, among_answers[m.statistic].of, settings.z)]
+    evaluators = common[0]["evaluator_model"]
+    rows = [side["evaluator_model"].isin(evaluators).sum() for side in sides]
+    note = "" if rows == [len(side) for side in common] else "common_prompts"
+    rest = [part for part in first.split(";") if part.partition("=")[0] != field]
+    table = write(measures, settings, task=task, condition=";".join(rest), note=note)
+    table = adjust_p(table, ["statistic"], compared=True)
+    return [_with_change(table, field, _value(first, field), _value(second, field))]
+
+
+def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure]:
+    """Return the differences of the statistics that two tallies of the same evaluators have."""
+    measures, others = _measures(minuend, policy), _measures(subtrahend, policy)
+    who = {"evaluator": subtrahend.evaluators, "policy": policy}
+    differences = []
+    for name in CONTRASTED:
+        if name in measures and name in others:
+            one, other = measures[name], others[name]
+            rows = one.rows + other.rows
+            differences.append(Measure(name, one.of - other.of, who, n=rows, test=INVERTED))
+    return differences
+
+
+def _value(label: str, field: str) -> str:
+    """Return a field's value in a condition's label."""
+    values = dict(part.partition("=")[::2] for part in label.split(";"))
+    return values.get(field, LEFT_OUT.get(field, "not set"))
+
+
+def _with_change(table: pd.DataFrame, field: str, first: str, second: str) -> pd.DataFrame:
+    """Return a table of differences with what differs and its two values."""
+    return table.assign(field=field, first=first, second=second)
 
 
 def common_rows(sides: list[pd.DataFrame]) -> list[pd.DataFrame]:
     """Keep the rows on prompts that the same evaluator has on both sides."""
-    keys = [pd.MultiIndex.from_frame(side[["evaluator_model", "unit"]]) for side in sides]
-    return [side[key.isin(other)] for side, key, other in zip(sides, keys, keys[::-1], strict=True)]
+    first, second = sides
+    key = ["evaluator_model", "unit"]
+    first_keys, second_keys = (pd.MultiIndex.from_frame(side[key]) for side in sides)
+    return [first[first_keys.isin(second_keys)], second[second_keys.isin(first_keys)]]
 
 
 def result_contrasts(
     first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Compare two sets of prediction records: first minus second, paired by prompt, with sentences on what was met.
+    """Compare two sets of prediction records, first minus second, with sentences on what was met.
 
-    Equal conditions of a task are compared. Where a task has no equal ones but a single condition in each set, these
-    two are, and a sentence says how they differ. Returns the table of `condition_contrasts`, with `result` as field.
+    Equal conditions of a task are compared, paired by prompt. Where a task has no equal ones but a
+    single condition in each set, these two are, and a sentence says how they differ. Returns the
+    table of `condition_contrasts`, with `result` as field.
     """
-    labels = [conditions(frame).astype(object) for frame in (first, second)]
-    parts, told = [], []
-    for task in sorted({*first["task_type"]} | {*second["task_type"]}):
-        of_first, of_second = (
-            sorted(said[frame["task_type"] == task].unique())
-            for said, frame in zip(labels, (first, second), strict=True)
-        )
-        pairs, sentences = paired_labels(task, of_first, of_second)
-        told += sentences
-        for one, two in pairs:
-            sides = [
-                frame[(frame["task_type"] == task) & (said == label)]
-                for frame, said, label in zip((first, second), labels, (one, two), strict=True)
-            ]
-            common = ";".join(part for part in one.split(";") if part and part in two.split(";"))
-            parts += _result_contrast(task, common, sides, Settings(level=level))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
-    return table, told
+    first = first.assign(label=conditions(first).astype(object))
+    second = second.assign(label=conditions(second).astype(object))
+    parts, sentences = [], []
+    for task in sorted({*first["task_type"], *second["task_type"]}):
+        of_first = first[first["task_type"] == task]
+        of_second = second[second["task_type"] == task]
+        labels = [sorted(side["label"].unique()) for side in (of_first, of_second)]
+        pairs, said = paired_labels(task, *labels)
+        sentences += said
+        for one, other in pairs:
+            common = [part for part in one.split(";") if part and part in other.split(";")]
+            first_rows = of_first[of_first["label"] == one]
+            second_rows = of_second[of_second["label"] == other]
+            parts += _result_contrast(task, common, first_rows, second_rows, Settings(level=level))
+    return _joined(parts, [*COLUMNS, *CHANGE]), sentences
 
 
-def paired_labels(task: str, first: Sequence[str], second: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return which conditions of two results are compared, and sentences on those that differ or are left out."""
+def paired_labels(
+    task: str,
+    first: Sequence[str],
+    second: Sequence[str],
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return which conditions of two results are compared, and sentences on all others."""
     pairs = [(label, label) for label in first if label in second]
     if not pairs and len(first) == len(second) == 1:
-        pairs = [(first[0], second[0])]
-        only = [
-            ", ".join(part for part in one.split(";") if part not in other.split(";")) or "nothing more"
-            for one, other in ((first[0], second[0]), (second[0], first[0]))
-        ]
-        return pairs, [f"{task}: the first result has {only[0]}, the second {only[1]}; these are compared."]
-    left = [label for label in [*first, *second] if (label, label) not in pairs]
+        only_first = _only_in(first[0], second[0])
+        only_second = _only_in(second[0], first[0])
+        differ = f"the first result has {only_first}, the second {only_second}"
+        return [(first[0], second[0])], [f"{task}: {differ}; these are compared."]
     if not first or not second:
         return [], [f"{task} is in one result alone and is left out."]
     differs = varying_parts([*first, *second])
-    return pairs, [f"{task}: in one result alone, and left out: {differs[label]}." for label in left]
+    alone = [label for label in [*first, *second] if (label, label) not in pairs]
+    return pairs, [f"{task}: in one result alone, and left out: {differs[one]}." for one in alone]
 
 
-def _result_contrast(task: str, common: str, sides: Sequence[pd.DataFrame], how: Settings) -> list[pd.DataFrame]:
-    """Return the contrast of one condition in two results, whose label becomes the part that differs."""
-    named = [f"result={name} result" for name in ("first", "second")]
-    written = [f"{common};{name}".removeprefix(";") for name in named]
-    joined = [side.assign(condition=label) for side, label in zip(sides, written, strict=True)]
-    frame = pd.concat(joined, ignore_index=True)
-    frame = frame.assign(unit=counts.prompts(frame)[0])[~counts.neutral_rows(frame)]
-    labels = conditions(frame)
-    ordered = [condition_label(label) for label in written]
-    return _contrast(frame, labels, task, ordered[1], ordered[0], "result", how)  # the latter minus the former
+def _only_in(label: str, other: str) -> str:
+    """Return the parts of a condition's label that another one does not have."""
+    parts = [part for part in label.split(";") if part not in other.split(";")]
+    return ", ".join(parts) or "nothing more"
 
 
-def paired_models(predictions: pd.DataFrame | Iterable[Tally], *, level: float = 0.95) -> pd.DataFrame:
-    """Compare every two evaluators' discrimination in a task and condition, paired by prompt: first minus second.
+def _result_contrast(task, common: list[str], first, second, settings) -> list[pd.DataFrame]:
+    """Return the contrast of one condition in two results, whose label becomes what differs."""
+    of_first = ";".join([*common, "result=first result"])
+    of_second = ";".join([*common, "result=second result"])
+    sides = [first.assign(condition=of_first), second.assign(condition=of_second)]
+    frame = _units(pd.concat(sides, ignore_index=True))
+    labels = condition_label(of_second), condition_label(of_first)
+    return _contrast(frame, task, *labels, "result", settings)
 
-    Returns `stats.COLUMNS`: `evaluator` is "first - second", p inverts the interval (MOVER with the correlation over
-    prompts), p_holm is over the pairs of evaluators. Policy `all`; pairs of texts are left out.
+
+# --------------------------------------------------------------------------------------------------
+# Two models
+
+
+def paired_models(
+    predictions: pd.DataFrame | Iterable[Tally],
+    *,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Compare every two evaluators' discrimination in a task and condition: first minus second.
+
+    Returns `stats.COLUMNS`: `evaluator` is "first - second", p inverts the interval (MOVER with the
+    correlation over prompts), p_holm is over the pairs of evaluators. Policy `all`; pairs of texts
+    are left out.
     """
-    how, parts = Settings(level=level), []
+    settings = Settings(level=level)
+    parts = []
     for tally in counts.tallies(predictions):
-        asked, by_prompts, found = tally.count().any(2), {}, []
-        for pair in combinations(range(len(tally.evaluators) * (tally.task != PAIRWISE)), 2):
-            by_prompts.setdefault(asked[:, pair].all(1).tobytes(), []).append(pair)
-        for common, pairs in by_prompts.items():  # one, where all evaluators were asked about the same prompts
-            common, (first, second) = np.frombuffer(common, bool), np.transpose(pairs)
-            part = tally.kept(common[tally.prompt])
-            if (j := _measures(part).get("discrimination")) is not None:
-                who = {"evaluator": tally.evaluators[first] + " - " + tally.evaluators[second], "policy": "all"}
-                fewer = (asked[:, first] | asked[:, second])[~common].any(0), "common_prompts"
-                difference = j.of.pick((first,)) - j.of.pick((second,))
-                notes = [fewer]
-                if (part.answer < 0).any():
-                    answered = _measures(part, "answered")["discrimination"].of
-                    among_answers = answered.pick((first,)) - answered.pick((second,))
-                    notes.append(_depends_on_no_answers(difference, among_answers, how.z))
-                found.append(Measure("discrimination", difference, who, test=INVERTED, notes=notes))
-        if found:
-            about = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            parts.append(adjust_p(write(found, how, **about), ["statistic"], compared=True))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+        measures = [] if tally.task == PAIRWISE else _model_differences(tally, settings)
+        if measures:
+            design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
+            table = write(measures, settings, **design)
+            parts.append(adjust_p(table, ["statistic"], compared=True))
+    return _joined(parts, COLUMNS)
 
 
-# ---------------------------------------------------------------------------------------------------------------
+def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
+    """Return the differences of J of every two evaluators, each on the prompts of both."""
+    was_asked = tally.count().any(2)
+    pairs_by_prompts = {}  # one entry, where all evaluators were asked about the same prompts
+    for pair in combinations(range(len(tally.evaluators)), 2):
+        common = was_asked[:, pair].all(1)
+        pairs_by_prompts.setdefault(common.tobytes(), []).append(pair)
+    measures = []
+    for common, pairs in pairs_by_prompts.items():
+        is_common = np.frombuffer(common, bool)
+        first, second = np.transpose(pairs)
+        part = tally.kept(is_common[tally.prompt])
+        difference = _model_difference(part, "all", first, second)
+        if difference is None:
+            continue
+        left_out = (was_asked[:, first] | was_asked[:, second])[~is_common]
+        notes = [(left_out.any(0), "common_prompts")]
+        if (part.answer < 0).any():
+            among_answers = _model_difference(part, "answered", first, second)
+            notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
+        names = tally.evaluators[first] + " - " + tally.evaluators[second]
+        who = {"evaluator": names, "policy": "all"}
+        measures.append(Measure("discrimination", difference, who, test=INVERTED, notes=notes))
+    return measures
+
+
+def _model_difference(tally: Tally, policy: str, first, second) -> Difference | None:
+    """Return J of the first evaluators less that of the second, where the task has it."""
+    measure = _measures(tally, policy).get("discrimination")
+    if measure is None:
+        return None
+    return measure.of.pick((first,)) - measure.of.pick((second,))
+
+
+# --------------------------------------------------------------------------------------------------
 # Readings of the same texts side by side
 
 
 def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
     frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
-    labels, parts = conditions(frame).astype(object), []
+    labels = conditions(frame).astype(object)
+    parts = []
     for task, of_task in frame.groupby("task_type", sort=True):
-        varying = varying_parts(labels[of_task.index].unique())
-        said = labels[of_task.index].map(varying).replace(TOLD, regex=True)
-        name = SAID.get(task, "names the author")
-        parts.append(of_task.assign(condition="reading=" + name + said.where(said == "", ", " + said)))
+        of_rows = labels[of_task.index]
+        varying = of_rows.map(varying_parts(of_rows.unique())).replace(TOLD, regex=True)
+        reading = "reading=" + SAID.get(task, "names the author")
+        reading += varying.where(varying == "", ", " + varying)
+        parts.append(of_task.assign(condition=reading))
     return pd.concat(parts)
 
 
 def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Return the AUC within prompts of a model's own likelihood minus that of its words, and of the style.
+    """Return the AUC within prompts of a model's own likelihood minus that of other readings.
 
-    readings: prediction records with `reading=...` as condition, one of them `reading=own likelihood`. Only prompts and
-    evaluators of both are compared (note `common_prompts`). Intervals are MOVER over the two with the correlation of
-    their prompts, p is its inversion, p_holm over evaluators. Returns `stats.COLUMNS`, `field` ("reading"), `first`
-    (the other reading) and `second`; empty where no other reading is of the same prompts.
+    readings: prediction records with `reading=...` as condition, one of them `reading=own
+    likelihood`. Only prompts and evaluators of both are compared (note `common_prompts`). Intervals
+    are MOVER over the two with the correlation of their prompts, p is its inversion, p_holm over
+    evaluators. Returns `stats.COLUMNS`, `field` ("reading"), `first` (the other reading) and
+    `second`; empty where no other reading is of the same prompts.
     """
-    frame, parts = readings.reset_index(drop=True), []
-    frame = frame.assign(unit=counts.prompts(frame)[0], reading=frame["condition"].str.removeprefix("reading="))
+    unit, _ = counts.prompts(readings)
+    reading = readings["condition"].str.removeprefix("reading=")
+    frame = readings.assign(unit=unit, reading=reading).reset_index(drop=True)
     weights = frame[frame["reading"] == OWN]
+    settings = Settings(level=level)
+    parts = []
     for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
         sides = common_rows([other, weights])
         if name in (OWN, ORACLE) or any(side.empty for side in sides):
             continue
-        both = {
-            tally.condition: {m.labels["evaluator"]: m.of for m in measures_of(tally, "all") if m.statistic == COMPARED}
-            for tally in counts.tallies(pd.concat(sides))  # which have one order
-        }
-        one, two = both[f"reading={name}"], both[f"reading={OWN}"]
-        found = [
-            Measure(COMPARED, two[name] - one[name], {"evaluator": name, "policy": "all"}, test=INVERTED)
-            for name in one if name in two
-        ]  # fmt: skip
-        if not found:
+        measures = _gaps(pd.concat(sides), name)
+        if not measures:
             continue  # no answer has a probability
-        whole = max(side["unit"].nunique() for side in (other, weights))
-        note = "common_prompts" * (sides[0]["unit"].nunique() < whole)
-        table = adjust_p(write(found, Settings(level=level), task=task, note=note), ["statistic"], compared=True)
-        parts.append(table.assign(**dict(zip(CHANGE, ["reading", name, OWN], strict=True))))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CHANGE])
+        most = max(other["unit"].nunique(), weights["unit"].nunique())
+        note = "common_prompts" if sides[0]["unit"].nunique() < most else ""
+        table = write(measures, settings, task=task, note=note)
+        table = adjust_p(table, ["statistic"], compared=True)
+        parts.append(_with_change(table, "reading", name, OWN))
+    return _joined(parts, [*COLUMNS, *CHANGE])
 
 
-# ---------------------------------------------------------------------------------------------------------------
+def _gaps(records: pd.DataFrame, reading: str) -> list[Measure]:
+    """Return the AUC of the own likelihood minus that of another reading, by evaluator."""
+    areas = {}
+    for tally in counts.tallies(records):
+        for m in measures_of(tally, "all"):
+            if m.statistic == COMPARED:
+                areas[tally.condition, m.labels["evaluator"]] = m.of
+    gaps = []
+    for (condition, evaluator), area in areas.items():
+        own = areas.get((f"reading={OWN}", evaluator))
+        if condition == f"reading={reading}" and own is not None:
+            who = {"evaluator": evaluator, "policy": "all"}
+            gaps.append(Measure(COMPARED, own - area, who, test=INVERTED))
+    return gaps
+
+
+# --------------------------------------------------------------------------------------------------
 # The reader of style: a classifier on character n-grams, always asked about unseen groups
 
 
 def read_for_authors(texts: Sequence[dict]) -> pd.DataFrame:
-    """Return prediction records of the classifier as a reader for each author: `score` is P(that author wrote it).
+    """Return prediction records of the classifier as a reader for each author.
 
-    texts: text records. It never sees another text on the same prompt. What it recognises is in the texts, so its J
-    (`stats.recognition_table`) is a floor of what there is to know, and a ceiling for readers of style.
+    texts: text records. It never sees another text on the same prompt; `score` is P(that author
+    wrote it). What it recognises is in the texts, so its J (`stats.recognition_table`) is a floor
+    of what there is to know, and a ceiling for readers of style.
     """
     frame = pd.DataFrame(texts)
     chances = out_of_fold(frame["text"], frame["author"], frame["prompt_id"])
-    about = frame[["text_id", "prompt_id"]].assign(
-        true_model=frame["author"], task_type="exact_model", predicted_model=chances.idxmax(axis=1)
+    answers = pd.DataFrame(
+        {
+            "text_id": frame["text_id"],
+            "prompt_id": frame["prompt_id"],
+            "true_model": frame["author"],
+            "task_type": "exact_model",
+            "predicted_model": chances.idxmax(axis=1),
+        }
     )
-    return pd.concat([about.assign(evaluator_model=name, score=chances[name]) for name in chances], ignore_index=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# The existence test: what a model says of real models against what it says of invented ones
+    readers = [answers.assign(evaluator_model=name, score=chances[name]) for name in chances]
+    return pd.concat(readers, ignore_index=True)

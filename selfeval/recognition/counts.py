@@ -92,8 +92,8 @@ class Tally:
 
     def kept(self, rows) -> Tally:
         """Return the tally of some rows (a mask or indices), with all evaluators and authors."""
-        names = ("prompt", "evaluator", "author", "answer", "score", "position", "pair")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        columns = "prompt evaluator author answer score position pair".split()
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def scored(self) -> tuple[Tally, list]:
         """Return the tally without scores of evaluators that are partly scored, and a note on them.
@@ -110,8 +110,7 @@ class Tally:
 
     def by_place(self) -> Tally:
         """Return pairs as a task of scores: is the first text its own, where it is and is not."""
-        stands_first, stands_second = self.position == 1, self.position == 2
-        score = np.select([stands_first, stands_second], [self.score, 1 - self.score], np.nan)
+        score = np.choose(self.position, [np.nan, self.score, 1 - self.score])
         own = np.ones(len(self.evaluators), int)
         return replace(self, author=self.position, own=own, score=score)
 
@@ -203,7 +202,7 @@ def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
 
 def _with_optional(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with all optional columns, empty where it had none."""
-    return frame.reindex(columns=[*dict.fromkeys([*frame, *OPTIONAL])])
+    return frame.reindex(columns=frame.columns.union(OPTIONAL, sort=False))
 
 
 def _tally(design: dict, rows: pd.DataFrame) -> Tally:
@@ -242,11 +241,10 @@ def _tally(design: dict, rows: pd.DataFrame) -> Tally:
 
 def neutral_rows(frame: pd.DataFrame) -> pd.Series:
     """Return which rows are pairs of which their evaluator wrote neither text."""
-    is_neutral = frame["task_type"] == PAIRWISE
-    for column in ("true_model", "other_model"):
-        if column in frame:
-            is_neutral &= frame[column] != frame["evaluator_model"]
-    return is_neutral
+    wrote = frame["true_model"] == frame["evaluator_model"]
+    if "other_model" in frame:
+        wrote |= frame["other_model"] == frame["evaluator_model"]
+    return (frame["task_type"] == PAIRWISE) & ~wrote
 
 
 def _pair_tallies(design: dict, rows: pd.DataFrame, records: pd.DataFrame) -> Iterator[Tally]:
@@ -351,7 +349,7 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
             "condition": conditions(frame).astype(object),
             "evaluator": frame["evaluator_model"],
             "author": frame["true_model"],
-            "predicted": name.mask(name.isna() | (name == ""), NONE),
+            "predicted": name.fillna("").replace("", NONE),
         }
     )
     return answers.groupby([*answers], sort=True).size().rename("n").reset_index()

@@ -101,7 +101,7 @@ def over_orders(tally: Tally, counted, values) -> Rate:
     """
     values = np.asarray(values, float)
     sums, sizes = [], []
-    for order in np.unique(tally.position) if len(values) else ORDERS[:1]:
+    for order in np.unique(tally.position) if len(values) else [0]:
         rows = counted & (tally.position == order)
         sums.append(tally.count(rows, values[rows]).sum(2))
         sizes.append(tally.count(rows).sum(2))
@@ -188,7 +188,7 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
     neutral = over_orders(*_pair_means(tally.against))
     name = "pair_fixed" if tally.by_name else "own_minus_neutral"
     measures = _less(own, neutral, name, tally, tally.against)
-    if tally.by_name and len(measures) and len(measures[1].value) > 1:
+    if tally.by_name and measures and len(measures[1].value) > 1:
         gap = measures[1].of
         each = np.ones(len(gap.value))
         mean = gap.a.mean(each) - gap.b.mean(each)
@@ -199,7 +199,7 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
 def _less(own: Rate, neutral: Rate, name: str, *sides: Tally) -> list[Measure]:
     """Return the neutral rate and the difference, of evaluators that have both."""
     has_both = np.flatnonzero(~np.isnan(own.value - neutral.value))
-    if not len(has_both):
+    if not has_both.size:
         return []
     own, neutral = own.pick((has_both,)), neutral.pick((has_both,))
     notes = [(_one_order(side, side.answer >= 0)[has_both], "one_order") for side in sides]
