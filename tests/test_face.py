@@ -204,6 +204,17 @@ def test_a_figure_is_drawn_at_the_place_of_axes_and_other_plots_are_those_of_pan
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.parametrize("how", [{"kind": "bar", "y": "estimate"}, {"x": "n", "y": "estimate"}])
+def test_a_plot_of_pandas_is_asked_for_by_its_kind_or_its_columns(result, how):
+    assert isinstance(result.plot(**how), matplotlib.axes.Axes)
+    matplotlib.pyplot.close("all")
+
+
+def test_rows_without_what_makes_them_estimates_are_plotted_by_pandas(result):
+    assert isinstance(result[["estimate"]].plot(), matplotlib.axes.Axes)
+    matplotlib.pyplot.close("all")
+
+
 def test_a_plain_program_ends_with_the_sentence_and_its_line(tmp_path):
     (tmp_path / "mine.py").write_text("import selfeval as se\nprint(se.__version__)\nse.ask_identity('sim/godo')\n")
     said = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True).stderr
