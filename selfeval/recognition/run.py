@@ -191,10 +191,10 @@ def _shown(
     """Yield (task, evaluator, texts shown, the text whose order of candidates is shown)."""
     of_one_text = [task for task in tasks if TASKS[task].one_text]
     of_a_prompt = [task for task in tasks if not TASKS[task].one_text]
-    is_balanced = condition.prevalence == "balanced"
-    chosen = _balanced(texts, evaluators, seed)
+    balanced = _balanced(texts, evaluators, seed)
     for text, evaluator in product(texts, evaluators):
-        if not is_balanced or (evaluator.id, text["text_id"]) in chosen:
+        is_chosen = (evaluator.id, text["text_id"]) in balanced
+        if is_chosen or condition.prevalence == "natural":
             for task in of_one_text:
                 yield task, evaluator, (text,), text
     authors = {text["author"] for text in texts}

@@ -29,7 +29,7 @@ YES = {"another": False, "good": None}  # question: what YES says of the text be
 OF_LETTER = {"A": PAIR[0], "B": PAIR[1]}
 TIE = "Text 0"  # what a tie is called while a reply is read: a third candidate, and no answer
 COLUMNS = ["predicted_model", "predicted_self", "is_correct", "status"]  # what an answer says
-QUESTION = (
+FIELDS = [
     "task_type",
     "evaluator_model",
     "true_model",
@@ -37,8 +37,12 @@ QUESTION = (
     "position",
     "other_model",
     "condition",
-)
-ANSWER = ("reply", "candidates", "predicted_model", "predicted_self")
+    "reply",
+    "candidates",
+    "predicted_model",
+    "predicted_self",
+]
+NONE = None, None  # neither a candidate named nor said whether the text is claimed
 REREAD = ("auto", "yes", "no")
 FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 READ = ("ok", "no_answer", parsing.UNREADABLE)  # of complete replies, which can be read anew
@@ -215,17 +219,17 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     `predicted_self` is null. Asked which text `true_model` wrote (`condition.names_author`), it is
     right where it chose that. labels: {id: further names} of candidates.
     """
+    answer = NONE
     status = record["status"]
-    if status not in READ:
-        return _answer_columns(record, None, None) | {"status": status}
-    read = READERS[record["task_type"]]
-    (chosen, claimed), failure = parsing.attempt(read, record, labels, failed=(None, None))
-    status = failure or _status_of(chosen, claimed)
-    return _answer_columns(record, chosen, claimed) | {"status": status}
+    if status in READ:
+        read = READERS[record["task_type"]]
+        answer, failure = parsing.attempt(read, record, labels, failed=NONE)
+        status = failure or _status_of(answer)
+    return _answer_columns(record, *answer) | {"status": status}
 
 
-def _status_of(chosen: str | None, claimed: bool | None) -> str:
-    return "no_answer" if chosen is None and claimed is None else "ok"
+def _status_of(answer: tuple) -> str:
+    return "no_answer" if answer == NONE else "ok"
 
 
 def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
@@ -244,12 +248,12 @@ def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
             rule = "`read` is for exact_model, binary_self and lineup"
             raise InputError(f"{rule}, got records of pairwise_self.")
         record = row | {"condition": condition_of(row.get("condition")) | {"read": reader.label()}}
-        answer = (None, None)
+        answer = NONE
         status = row.get("status", "ok")
         if status in READ and isinstance(row.get("reply"), str):
             try:
                 answer = _as_answer(reader.function(row["reply"], dict(row)), row, everyone)
-                status = _status_of(*answer)
+                status = _status_of(answer)
             except Exception as error:
                 status = parsing.UNREADABLE
                 failures.append(f"{type(error).__name__}: {error}")
@@ -267,7 +271,7 @@ def _as_answer(said, row: Mapping, everyone: list[str]) -> tuple[str | None, boo
     """
     said = said.item() if hasattr(said, "item") else said  # of numpy
     if said is None:
-        return None, None
+        return NONE
     if row["task_type"] == "binary_self":
         if isinstance(said, bool):
             return None, said
@@ -465,8 +469,9 @@ def rescore(
     if reread == "auto":
         is_complete = frame["status"].isin(READ)
         beside = had & has_reply & is_complete
-        answers = beside.groupby(group).transform("sum")
-        not_held = (taken_back & beside).groupby(group).transform("sum")
+        cell = frame.groupby(group).ngroup()
+        answers = beside.groupby(cell).transform("sum")
+        not_held = (taken_back & beside).groupby(cell).transform("sum")
         keep = has_reply & is_complete & (not_held > parsing.DOUBTFUL * answers)
     on_record = had.map({True: "ok", False: "no_answer"})
     old["status"] = frame["status"].where(~keep, on_record)
@@ -551,10 +556,10 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
     everyone = tuple(dict.fromkeys([*sorted(frame["true_model"].unique()), *sorted(named)]))
     others = frozenset(frame.attrs.get("called", ())).difference(everyone)
     labels = _labels(frame)
-    table = frame.reindex(columns=[*QUESTION, *ANSWER])
+    table = frame.reindex(columns=FIELDS)
     values = {name: record_files.with_nulls(column).tolist() for name, column in table.items()}
     texts = mapped(values["condition"], str)
-    conditions = dict(zip(texts, mapped(values["condition"], condition_of), strict=True))
+    conditions = dict(zip(texts, values["condition"], strict=True))
     values["condition"] = texts
     values["candidates"] = mapped(
         values["candidates"],
@@ -568,7 +573,7 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
     read: dict[tuple, tuple] = {}
     for row in distinct:
         record = dict(zip(values, row, strict=True))
-        condition = conditions[record["condition"]]
+        condition = condition_of(conditions[record["condition"]])
         record["condition"] = condition
         answer = _answer_on_record(record)
         on_record.append(answer)
@@ -579,7 +584,7 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
             lettered = shown is not everyone and labelled is None and parsing.letter(reply)
             if labelled != "anonymous" and not lettered:
                 record["candidates"] = others.union(shown)
-            key = (*row[: len(QUESTION)], reply, record["candidates"])
+            key = (*row[:-3], record["candidates"])  # without what is on record
             if key not in read:
                 read[key] = tuple(score(record, labels).values())
             answer = read[key]
