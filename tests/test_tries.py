@@ -29,7 +29,7 @@ SAID = {  # a try that does not do what was meant: the sentence that helps; W12 
     "W7": "my.csv, record 2: `text` is empty; fill it in", "W8": "did you mean 'my_texts.csv'?",
     "W9": "my.csv cannot be read", "W10": "dup.csv, record 2: the text 'Rain falls.' has the same `text_id`",
     "W11": "-1 is not in the range", "W12": "`prompts` must be a whole number of at least 1, got 0",
-    "W13": "must be one of advantage, claimed, predictions, roc", "W14": "with `collect_predictions` first",
+    "W13": "must be one of advantage, claimed, accuracy, predictions, roc", "W14": "with `collect_predictions` first",
     "W15": "no parameter 'model'; did you mean 'models'?", "W16": "Did you mean 'recognise'?",
     "W17": "written as pdf, png, svg, got 'mine.docx'", "W18": "the function must return a text",
 }  # fmt: skip
