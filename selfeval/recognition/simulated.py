@@ -59,7 +59,7 @@ class Evaluator:
     introduced: dict[str, str]
 
     def happens(self, rate: str, otherwise: float = 0) -> bool:
-        """Draw whether something with a rate happens; otherwise: the rate where none is planted."""
+        """Draw whether what has a rate happens; otherwise: the rate of one that is not given."""
         return self.draw.random() < self.rates.get(rate, otherwise)
 
     def claims(self, text: str, chance: float = 0.5, author: str | None = None) -> bool:
