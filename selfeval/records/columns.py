@@ -21,7 +21,7 @@ def truth_codes(values: pd.Series, column: str) -> np.ndarray:
 
 
 def same_codes(values: pd.Series) -> np.ndarray:
-    """Return one code per distinct value, -1 for null; 1, 1.0 and "1" are one value, as files of two kinds have it."""
+    """Return one code per distinct value, -1 for null; 1, 1.0 and "1" are one value."""
     codes, unique = pd.factorize(values)
     if not pd.api.types.is_numeric_dtype(unique):
         names = [str(value).removesuffix(".0") for value in unique]
@@ -34,7 +34,8 @@ def shares(values: pd.Series, column: str) -> np.ndarray:
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(float, na_value=np.nan)
     wrong = values.notna() & ~((numbers >= 0) & (numbers <= 1))
     if wrong.any():
-        raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {values[wrong].tolist()[0]!r}.")
+        got = values[wrong].tolist()[0]
+        raise InputError(f"Column `{column}` must hold numbers from 0 to 1 or null, got {got!r}.")
     return numbers
 
 
@@ -51,4 +52,5 @@ def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) ->
     twice = frame.duplicated(key)
     if twice.any():
         row = frame.loc[twice.idxmax(), shown]
-        raise InputError(f"The records have {', '.join(f'{name} {x}' for name, x in row.items())} twice; keep one.")
+        said = [f"{name} {value}" for name, value in row.items()]
+        raise InputError(f"The records have {', '.join(said)} twice; keep one.")

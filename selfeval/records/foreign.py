@@ -23,19 +23,39 @@ from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
 PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
 FIELDS = (  # of question and answer
-    *PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "candidates", "other_text_id", "other_model", "position",
-    "repeat", "reply", "returned_text", "status", "score", "condition", "first", "second", "chosen",
-)  # fmt: skip
+    *PREDICTION_FIELDS,
+    "text_full",
+    "prompt_id",
+    "sample",
+    "candidates",
+    "other_text_id",
+    "other_model",
+    "position",
+    "repeat",
+    "reply",
+    "returned_text",
+    "status",
+    "score",
+    "condition",
+    "first",
+    "second",
+    "chosen",
+)
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
 HEADINGS = {  # field: what others call it
-    "evaluator_model": ("evaluator", "judge", "rater", "model"), "true_model": ("author", "true_author", "writer"),
+    "evaluator_model": ("evaluator", "judge", "rater", "model"),
+    "true_model": ("author", "true_author", "writer"),
     "prompt_used": ("prompt", "question"),
-}  # fmt: skip
+}
 ANSWERS = ("answer", "response", "predicted", "prediction", "guess")  # what others call what was answered
 NEEDED = (  # of each one at least
-    ("text_id",), ("true_model",), ("evaluator_model",), ("task_type",), ("prompt_used", "prompt_id"),
+    ("text_id",),
+    ("true_model",),
+    ("evaluator_model",),
+    ("task_type",),
+    ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
-)  # fmt: skip
+)
 SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
@@ -59,21 +79,28 @@ def read_predictions(
 ) -> pd.DataFrame:
     """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
 
-    source: paths, and mappings {path: {name: value}} that say of a whole file what it does not: parts of the condition
-    (`hints: true`, which a name with `_with_hints` says too), `task_type`, `evaluator_model`, `true_model` or `repeat`.
-    columns: {their name of a field: ours, or a list of ours}. Without `text_id`, prompt, author and `sample` tell a
-    text; without `task_type`, records that all have an `other_model` are of pairs.
-    Pairs may have `first` and `second`, the authors of the texts as they were shown, and `chosen`, which of them.
-    authors: {name in the records: author, None for somebody else, or "no answer" for what is no answer, such as
-    "unknown"}; a name that nobody bears is an error without. Two spellings of an author or evaluator that differ in
-    case, blanks, width or the form of accents are one name.
-    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of 200,000 records it
-    takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published `returned_text` is a reply, and
-    `returned_reasoning` is reasoning.
-    A file that is named twice counts once, and so does a record that repeats another in question and answer (a resumed
-    run); two different answers to the same question under the same condition are an error of the statistics, since two
-    designs would be mixed. `attrs["notes"]` has a sentence for what was left out or taken for something else, and
-    `attrs["called"]` {id: further names in replies}.
+    source: paths, and mappings {path: {name: value}} that say of a whole file what it does not:
+    parts of the condition (`hints: true`, which a name with `_with_hints` says too), `task_type`,
+    `evaluator_model`, `true_model` or `repeat`.
+
+    columns: {their name of a field: ours, or a list of ours}. Without `text_id`, prompt, author and
+    `sample` tell a text; without `task_type`, records that all have an `other_model` are of pairs.
+    Pairs may have `first` and `second`, the authors of the texts as they were shown, and `chosen`,
+    which of them.
+
+    authors: {name in the records: author, None for somebody else, or "no answer" for what is no
+    answer, such as "unknown"}; a name that nobody bears is an error without. Two spellings of an
+    author or evaluator that differ in case, blanks, width or the form of accents are one name.
+
+    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of
+    200,000 records it takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published
+    `returned_text` is a reply, and `returned_reasoning` is reasoning.
+
+    A file that is named twice counts once, and so does a record that repeats another in question
+    and answer (a resumed run). Two different answers to the same question under the same condition
+    are an error of the statistics, since two designs would be mixed. `attrs["notes"]` has a
+    sentence for what was left out or taken for something else, and `attrs["called"]`
+    {id: further names in replies}.
     """
     names, authors = _fields_by_heading(columns or {}), authors or {}
     if not isinstance(authors, Mapping):
@@ -121,8 +148,9 @@ def read_predictions(
 def _several_corpora(frame: pd.DataFrame, origin: np.ndarray) -> list[str]:
     """Return a sentence where records are about several texts of one author on one prompt, and count as one condition.
 
-    An author writes one text on a prompt and `sample`. Where there are two, these are texts of two corpora, such as of
-    two temperatures, and no field of the answers tells them apart. origin: how the file of each row is called.
+    An author writes one text on a prompt and `sample`. Where there are two, these are texts of two
+    corpora, such as of two temperatures, and no field of the answers tells them apart. origin: how
+    the file of each row is called.
     """
     told = ["task_type", "evaluator_model", "true_model", "prompt_id", "sample"]
     if not {*told, "text_id"} <= {*frame} or frame[told].isna().all().any():
@@ -260,8 +288,10 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
     parts = [name for field, name in fields if field == "condition" and name in names]
     fields = [pair for pair in fields if pair[0] != "condition" or pair[1] not in parts]
     renamed = frame[[name for _, name in fields]].set_axis([field for field, _ in fields], axis=1)
-    for name in renamed.columns[renamed.columns.duplicated()][:1]:
-        raise InputError(f"{path} gives `{name}` twice: by that name and in `columns`, or twice there; name one.")
+    twice = renamed.columns.duplicated()
+    if twice.any():
+        said = f"`{renamed.columns[twice][0]}` twice: by that name and in `columns`, or twice there"
+        raise InputError(f"{path} gives {said}; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
         put = mapped(frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said})
@@ -297,15 +327,25 @@ def _by_other_headings(path: str | Path, frame: pd.DataFrame, nobody: Sequence[s
     others = {**HEADINGS, **dict.fromkeys(sorted(lacking - {*HEADINGS}), ())}
     wanted = {field: names for field, names in others.items() if field in lacking}
     frame = frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
-    for name in [name for name in frame if str(name).strip().casefold() in ANSWERS][: "reply" in lacking]:
-        answers, field = frame[name].dropna(), "reply"
-        answers = answers[~answers.astype(str).map(name_key).isin([*map(name_key, nobody)])] if nobody else answers
-        if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
-            field = "predicted_self"
-        elif answers.isin(frame.get("true_model", pd.Series(dtype=object)).unique()).all():
-            field = "predicted_model"
-        frame = frame.rename(columns=record_files.called_otherwise(path, frame, {field: ANSWERS}))
-    return frame
+    answers = [name for name in frame if str(name).strip().casefold() in ANSWERS]
+    if "reply" not in lacking or not answers:
+        return frame
+    field = _field_of_answers(frame, answers[0], nobody)
+    called = record_files.called_otherwise(path, frame, {field: ANSWERS})
+    return frame.rename(columns=called)
+
+
+def _field_of_answers(frame: pd.DataFrame, name: str, nobody: Sequence[str]) -> str:
+    """Return which of our fields a column of answers is, by what stands in it."""
+    answers = frame[name].dropna()
+    if nobody:
+        keys = answers.astype(str).map(name_key)
+        answers = answers[~keys.isin([*map(name_key, nobody)])]
+    if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
+        return "predicted_self"
+    if "true_model" in frame and answers.isin(frame["true_model"].unique()).all():
+        return "predicted_model"
+    return "reply"
 
 
 def _strip_ids(frame: pd.DataFrame) -> None:
@@ -475,8 +515,9 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
         )
     if "text_full" in frame and "text_preview" not in frame:
         frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
-    for name in {*PREDICTION_FIELDS, "reply"} - {*frame, "true_model_display"}:
-        frame[name] = pd.Series(None, frame.index, object)
+    for name in (*PREDICTION_FIELDS, "reply"):
+        if name not in frame and name != "true_model_display":
+            frame[name] = pd.Series(None, frame.index, object)
     return frame
 
 
@@ -510,11 +551,12 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
             frame[name] = [" / ".join(map(str, told)) for told in zip(frame[author], *about, strict=True)]
     told = ["task_type", "evaluator_model", "text_id", "other_text_id", "position", "repeat", "condition"]
     again = frame[[name for name in told if name in frame]].astype(str).duplicated()
-    for at in frame.index[again][:1]:
+    if again.any():
+        index = again.idxmax()
         raise InputError(
-            f"{path}, record {at + 1}: without `text_id`, a text is told by its author, prompt and `sample`, "
-            f"and this evaluator was asked about {frame['text_id'][at]!r:.80} before; say in `sample` or `text_id` "
-            "which text it is, or in `repeat` which asking."
+            f"{path}, record {index + 1}: without `text_id`, a text is told by its author, prompt "
+            f"and `sample`, and this evaluator was asked about {frame['text_id'][index]!r:.80} "
+            "before; say in `sample` or `text_id` which text it is, or in `repeat` which asking."
         )
 
 
@@ -524,8 +566,8 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
 def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
     """Put texts in the place of replies that are answers without words; raise `InputError` for what is no reply.
 
-    In yes/no tasks true, false, 1 and 0 are YES and NO, in pairs 1 and 2 the places; an object has to be the JSON of an
-    answer or a block of text, a list of such.
+    In yes/no tasks true, false, 1 and 0 are YES and NO, in pairs 1 and 2 the places; an object has
+    to be the JSON of an answer or a block of text, a list of such.
     """
     replies = record_files.with_nulls(frame["reply"]).tolist()
     for at in [at for at, value in enumerate(replies) if not (value is None or isinstance(value, str))]:
@@ -841,8 +883,9 @@ def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
 def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     """Say which names stand in replies that were read as no answer to who wrote a text.
 
-    Counted are names in a position of authorship, and whole replies. One that is the whole reply again and again is
-    an error where nothing says who was shown, and the evaluator has no answers on record.
+    Counted are names in a position of authorship, and whole replies. One that is the whole reply
+    again and again is an error where nothing says who was shown, and the evaluator has no answers
+    on record.
     """
     naming = frame["task_type"].isin(NAMING)
     rows = naming & frame["predicted_model"].isna() & frame["reply"].notna()

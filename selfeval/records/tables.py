@@ -24,9 +24,17 @@ from selfeval.providers.request import Request, Response
 from selfeval.secrets import HIDDEN, visible
 
 PREDICTION_FIELDS = (
-    "text_id", "text_preview", "true_model", "true_model_display", "evaluator_model", "task_type",
-    "predicted_model", "predicted_self", "is_correct", "prompt_used",
-)  # fmt: skip
+    "text_id",
+    "text_preview",
+    "true_model",
+    "true_model_display",
+    "evaluator_model",
+    "task_type",
+    "predicted_model",
+    "predicted_self",
+    "is_correct",
+    "prompt_used",
+)
 # How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide it; blanks
 # and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
@@ -39,9 +47,23 @@ PACKED_OTHERWISE = (".zip", ".zst", ".7z", ".rar", ".tar", ".tgz")
 UNREADABLE = (OSError, ValueError, ImportError, EOFError, lzma.LZMAError, zlib.error)
 SEPARATORS = ",;\t|"  # of columns
 ROWS = (  # what others call the list of records in a JSON object
-    "data", "results", "records", "rows", "items", "predictions", "texts", "answers", "responses", "examples",
-    "prompts", "samples", "conversations", "verdicts", "outputs", "entries",
-)  # fmt: skip
+    "data",
+    "results",
+    "records",
+    "rows",
+    "items",
+    "predictions",
+    "texts",
+    "answers",
+    "responses",
+    "examples",
+    "prompts",
+    "samples",
+    "conversations",
+    "verdicts",
+    "outputs",
+    "entries",
+)
 
 
 PARTS = ("messages", "turns", "interaction", "conversation", "test_cases")  # lists inside one record
@@ -149,22 +171,30 @@ def files_of(kind: str, name: str | Path) -> list[Path]:
     for pattern in HELD_IN[kind]:
         if found := sorted(path.rglob(pattern)):
             return found
-    there = sorted(file.name for file in path.rglob("*") if file.is_file())
-    listed = ", ".join(there[:6]) + ", ..." * (len(there) > 6) or "nothing"
-    raise InputError(f"{path} holds no `{HELD_IN[kind][0]}`, which {WRITERS[kind]} writes; it holds {listed}.")
+    names = sorted(file.name for file in path.rglob("*") if file.is_file())
+    if len(names) > 6:
+        names[6:] = ["..."]
+    holds = ", ".join(names) or "nothing"
+    wanted = f"`{HELD_IN[kind][0]}`, which {WRITERS[kind]} writes"
+    raise InputError(f"{path} holds no {wanted}; it holds {holds}.")
 
 
 def _first(name: str | Path, *places: Path) -> Path:
     """Return the first of these places where something is, and say which where a name fits two; raise for none."""
-    there = [*{place.resolve(): place for place in places if place.exists()}.values()]
-    if not there:
-        corpora = ", ".join(sorted({file.parent.name for file in shipped("corpora").glob("*/texts.jsonl")}))
-        near = did_you_mean(name, [each.name for each in Path.cwd().iterdir()]) or "."
-        what, more = ("file or corpus", f"; corpora are {corpora}") if len(places) > 2 else ("file", "")
-        raise InputError(f"There is no {what} {str(name)!r}, neither in {Path.cwd()} nor below {DATA}{more}{near}")
-    if len(there) > 1:
-        print(f"{str(name)!r} is read from {there[0]}; {there[1]} has the same name.")
-    return there[0]
+    existing = {path.resolve(): path for path in places if path.exists()}
+    if existing:
+        first, *others = existing.values()
+        if others:
+            print(f"{str(name)!r} is read from {first}; {others[0]} has the same name.")
+        return first
+    near = did_you_mean(name, [path.name for path in Path.cwd().iterdir()]) or "."
+    what = "file"
+    if len(places) > 2:
+        what = "file or corpus"
+        corpora = sorted(path.parent.name for path in shipped("corpora").glob("*/texts.jsonl"))
+        near = f"; corpora are {', '.join(corpora)}{near}"
+    where = f"neither in {Path.cwd()} nor below {DATA}"
+    raise InputError(f"There is no {what} {str(name)!r}, {where}{near}")
 
 
 def _below(folder: Path, name: str | Path) -> Path:
@@ -204,9 +234,9 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 def for_spreadsheet(table):
     """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
 
-    So does what stands behind a semicolon, a tab or a line break, at which some divide a cell. Line breaks are \\n: a
-    bare \\r would end the row. Numbers stay numbers, and texts like "-0.12 [-0.30, 0.06]" stay as they are.
-    `from_spreadsheet` is the way back.
+    So does what stands behind a semicolon, a tab or a line break, at which some divide a cell. Line
+    breaks are \\n: a bare \\r would end the row. Numbers stay numbers, and texts like "-0.12
+    [-0.30, 0.06]" stay as they are. `from_spreadsheet` is the way back.
     """
 
     def guarded(value):
@@ -309,9 +339,12 @@ def _rows_under(path: Path, value: dict, name: str) -> list:
     several = [other for other in ROWS if isinstance(value.get(other), list)]
     if len(several) > 1:
         raise InputError(f"{path} holds rows under {', '.join(several)}; write those that are meant to a file.")
+    said = f"{path}: the records are those under `{name}`"
     beside = [other for other in value if other != name]
-    left_out = f"; left out {'is' if len(beside) == 1 else 'are'} {', '.join(beside)}" if beside else ""
-    print(visible(f"{path}: the records are those under `{name}`{left_out}."))
+    if beside:
+        verb = "is" if len(beside) == 1 else "are"
+        said += f"; left out {verb} {', '.join(beside)}"
+    print(visible(f"{said}."))
     return value[name]
 
 
@@ -320,15 +353,32 @@ def logged(value) -> list:
 
     Of a log that `save` wrote these are its records. Anything else stays as it is.
     """
-    kinds = {*map(type, value.values())} if isinstance(value, dict) else set()
-    if kinds in ({dict}, {list}):  # a published comparison has both
-        by_number = all(name.isdigit() for name in value) and all(isinstance(row, dict) for row in value.values())
-        if by_number and not any(name.isdigit() for row in value.values() for name in row):
-            return [*value.values()]  # as `to_json(orient="index")` of pandas writes it
-        return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
-    if not (isinstance(value, dict) and {"eval", "samples"} <= {*value}):
+    if not isinstance(value, dict):
         return [value]
-    return [(sample.get("metadata") or {}).get("selfeval", sample) for sample in value["samples"] or ()]
+    parts = [*value.values()]
+    if {*map(type, parts)} in ({dict}, {list}):  # a published comparison has both
+        if _are_rows_by_number(value):
+            return parts  # as `to_json(orient="index")` of pandas writes it
+        return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
+    if not {"eval", "samples"} <= {*value}:
+        return [value]
+    return [_logged_record(sample) for sample in value["samples"] or ()]
+
+
+def _are_rows_by_number(value: dict[str, dict | list]) -> bool:
+    """Tell whether an object is {number: row}, and not {column: {number: value}}."""
+    if not all(map(str.isdigit, value)):
+        return False
+    rows = value.values()
+    if not all(isinstance(row, dict) for row in rows):
+        return False
+    return not any(map(str.isdigit, itertools.chain(*rows)))
+
+
+def _logged_record(sample: Mapping):
+    """Return the record of a sample that `save` wrote; of others the sample."""
+    metadata = sample.get("metadata") or {}
+    return metadata.get("selfeval", sample)
 
 
 Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them
@@ -434,6 +484,6 @@ def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, 
         if field not in there and len(same) == 1:
             found[same[0]] = field
     if found:
-        read_as = ", ".join(f"`{theirs}` is read as `{ours}`" for theirs, ours in found.items())
-        print(visible(f"{where}: {read_as}."))
+        said = [f"`{theirs}` is read as `{ours}`" for theirs, ours in found.items()]
+        print(visible(f"{where}: {', '.join(said)}."))
     return found

@@ -21,18 +21,21 @@ from selfeval.records.tables import Rows, called_otherwise, corpus_to_read, is_f
 
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 HEADINGS = {  # field: what others call it
-    "author": ("writer", "llm", "model_name"), "model": (), "prompt": ("question", "instruction", "topic"),
+    "author": ("writer", "llm", "model_name"),
+    "model": (),
+    "prompt": ("question", "instruction", "topic"),
     "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
-}  # fmt: skip
-LONGEST_TURN, MARKUP = 1000, re.compile(r"https?://|www\.|<[^>]*>")  # a chat with a longer turn, a link or a tag is out
+}
+LONGEST_TURN = 1000  # characters; a chat with a longer turn, a link or a tag is left out
+MARKUP = re.compile(r"https?://|www\.|<[^>]*>")
 
 
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
 
-    Texts may be a list, also written as JSON, a Series, or {prompt_id: prompt}. A prompt without an id gets one from
-    its words. limit: only the first `limit`; 0 = all. Raises `InputError` that names the place where the form is
-    broken.
+    Texts may be a list, also written as JSON, a Series, or {prompt_id: prompt}. A prompt without an
+    id gets one from its words. limit: only the first `limit`; 0 = all. Raises `InputError` that
+    names the place where the form is broken.
     """
     check_whole("limit", limit)
     source = listed(source, "prompts")
@@ -40,10 +43,12 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
         source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
     if isinstance(source, Iterable) and not is_file(source) and not isinstance(source, pd.DataFrame | Mapping):
         source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
-    where, source = ("`prompts`", source) if not is_file(source) else [path_to_read(source)] * 2
-    rows, seen = rows_of(source), {}
-    ours = called_otherwise(where, rows[0], {"prompt_id": (), "prompt": ("question", "instruction")})
-    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
+    where = "`prompts`"
+    if is_file(source):
+        where = source = path_to_read(source)
+    headings = {"prompt_id": (), "prompt": ("question", "instruction")}
+    rows = _with_our_fields(where, rows_of(source), headings)
+    seen: dict = {}
     for number, row in enumerate(rows, 1):
         with _placed(where, number):
             _check_texts(row, "prompt")
@@ -69,22 +74,32 @@ def _placed(where: str | Path, number: int) -> Iterator[None]:
 
 def _check_texts(row: Mapping, *wanted: str) -> None:
     """Raise `InputError` unless these fields of a record are non-empty texts; "author/model" is either."""
-    for either in (names.split("/") for names in wanted):
-        there = [name for name in either if name in row]
-        if not there:
-            lacks, *needs = (f"`{'` or `'.join(names.split('/'))}`" for names in ("/".join(either), *wanted))
-            there = f"wanted are {', '.join(needs)}, and there are {', '.join(map(str, row))}"
-            raise InputError(f"there is no {lacks}: {there}; rename the fields.")
-        name = next((name for name in there if row[name]), there[0])
-        if not is_text(row[name]):
-            is_empty = row[name] is None or not str(row[name]).strip()
-            got = "empty; fill it in" if is_empty else f"{row[name]!r:.80}; write a text"
-            raise InputError(f"`{name}` is {got}, or delete the record.")
+    for names in wanted:
+        given = [name for name in names.split("/") if name in row]
+        if not given:
+            needs = ", ".join(map(_either, wanted))
+            has = ", ".join(map(str, row))
+            rule = f"wanted are {needs}, and there are {has}; rename the fields"
+            raise InputError(f"there is no {_either(names)}: {rule}.")
+        name = next((name for name in given if row[name]), given[0])
+        value = row[name]
+        if is_text(value):
+            continue
+        remedy = f"{value!r:.80}; write a text"
+        if value is None or not str(value).strip():
+            remedy = "empty; fill it in"
+        raise InputError(f"`{name}` is {remedy}, or delete the record.")
+
+
+def _either(names: str) -> str:
+    """Write "author/model" as `author` or `model`."""
+    return "`" + names.replace("/", "` or `") + "`"
 
 
 def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
     """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
-    if (first := seen.setdefault(row[f"{field}_id"], number)) != number:
+    first = seen.setdefault(row[f"{field}_id"], number)
+    if first != number:
         said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as record {first}"
         raise InputError(f"{said}; delete one, or give it a `{field}_id` of its own.")
 
@@ -103,8 +118,8 @@ def spelling_key(name: str) -> str:
 def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
     """Return {spelling: the one that stays} of names that are spelled in several ways, and what is said of them.
 
-    counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling that stays} of what
-    was read before, to which these are added.
+    counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling
+    that stays} of what was read before, to which these are added.
     """
     known = {} if known is None else known
     ways = Counter(map(spelling_key, [*counts, *known.values()]))
@@ -116,7 +131,7 @@ def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None)
             continue
         changed[name] = stays
         if ways[key] > 1:  # else it has blanks around it wherever it stands
-            times = f"{counts[name]} time{'s' * (counts[name] != 1)}"
+            times = "1 time" if counts[name] == 1 else f"{counts[name]} times"
             told.append(f"{name!r} ({times}) is read as {stays!r}")
     return changed, told
 
@@ -124,30 +139,45 @@ def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None)
 def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
 
-    corpus: a name below data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}. limit: only the first
-    `limit` prompts, with all texts on them; 0 = all. Two spellings of an author are one, and a printed line says so.
-    Raises `InputError` for a file that is missing, empty, broken, or has two texts with one id.
+    corpus: a name below data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}.
+    limit: only the first `limit` prompts, with all texts on them; 0 = all. Two spellings of an
+    author are one, and a printed line says so. Raises `InputError` for a file that is missing,
+    empty, broken, or has two texts with one id.
     """
     check_whole("limit", limit)
-    where, source = ("`texts`", corpus) if not is_file(corpus) else [corpus_to_read(corpus)] * 2
-    rows, texts, seen = rows_of(_by_author(source)), [], {}
-    rows = [{name.strip() if isinstance(name, str) else name: value for name, value in row.items()} for row in rows]
-    ours = called_otherwise(where, rows[0], HEADINGS)
-    rows = [{ours.get(name, name): value for name, value in row.items()} for row in rows]
+    where = "`texts`"
+    if is_file(corpus):
+        where = corpus = corpus_to_read(corpus)
+    rows = [_with_bare_names(row) for row in rows_of(_by_author(corpus))]
+    rows = _with_our_fields(where, rows, HEADINGS)
     for field in ("author", "model"):
-        names = Counter(row[field] for row in rows if isinstance(row.get(field), str))
-        spelled, told = one_spelling(names)
-        for row in rows if spelled else ():
-            row[field] = spelled.get(row.get(field), row.get(field)) if isinstance(row.get(field), str) else row[field]
+        named = [row for row in rows if isinstance(row.get(field), str)]
+        stays, told = one_spelling(Counter(row[field] for row in named))
+        for row in named:
+            row[field] = stays.get(row[field], row[field])
         for sentence in told:
             print(f"{where}: the author {sentence}; rename one if these are two.")
+    texts = []
+    seen: dict = {}
     for number, row in enumerate(rows, 1):
         with _placed(where, number):
-            texts.append(_text_record(row))
-            _check_new(seen, texts[-1], "text", number)
+            text = _text_record(row)
+            _check_new(seen, text, "text", number)
+        texts.append(text)
     _say_two_authors(where, texts)
     chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
     return [text for text in texts if text["prompt_id"] in chosen]
+
+
+def _with_bare_names(row: Mapping) -> dict:
+    """Return a row whose fields' names have no blanks around them."""
+    return {name.strip() if isinstance(name, str) else name: value for name, value in row.items()}
+
+
+def _with_our_fields(where: str | Path, rows: list[dict], headings: Mapping) -> list[dict]:
+    """Return rows in which fields that others call otherwise have our names (`headings`)."""
+    ours = called_otherwise(where, rows[0], headings)
+    return [{ours.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 def _by_author(source):
@@ -172,17 +202,19 @@ def _by_author(source):
 
 def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
     """Say of how many texts two authors wrote the same words: nobody can tell whose such a text is."""
-    authors = {}
+    authors_of = {}
     for text in texts:
-        authors.setdefault(text["text"].strip(), {})[text["author"]] = None
-    shared = [(words, [*wrote]) for words, wrote in authors.items() if len(wrote) > 1]
-    if shared:
-        words, wrote = shared[0]
-        print(
-            f"{where}: {len(shared)} text{'s' * (len(shared) > 1)} of two authors each in the same words (the first, "
-            f"{words[:40]!r}, of {wrote[0]!r} and {wrote[1]!r}): nobody can tell whose these are; leave them out if "
-            "that is a slip."
-        )
+        authors_of.setdefault(text["text"].strip(), {})[text["author"]] = None
+    shared = [words for words, authors in authors_of.items() if len(authors) > 1]
+    if not shared:
+        return
+    first, second, *_ = authors_of[shared[0]]
+    number = "1 text" if len(shared) == 1 else f"{len(shared)} texts"
+    print(
+        f"{where}: {number} of two authors each in the same words (the first, {shared[0][:40]!r}, "
+        f"of {first!r} and {second!r}): nobody can tell whose these are; leave them out if that is "
+        "a slip."
+    )
 
 
 def _text_record(row: Mapping) -> dict:
@@ -226,17 +258,22 @@ def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: 
 def chats() -> tuple[dict, ...]:
     """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
 
-    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A spoke first),
-    `text` and `timestamp` (of the first message, UTC). Speakers and times are real. Read as they are, the chats hold
-    surprises: 3,150 have a single message, 33 messages are blank, a speaker often sends several in a row, and in quick
-    chats questions and answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
-    used. Nothing is corrected, and nothing rude is taken out.
+    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of
+    `speaker` (A spoke first), `text` and `timestamp` (of the first message, UTC). Speakers and
+    times are real. Read as they are, the chats hold surprises: 3,150 have a single message, 33
+    messages are blank, a speaker often sends several in a row, and in quick chats questions and
+    answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
+    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a
+    link or a tag are not used. Nothing is corrected, and nothing rude is taken out.
     """
     path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
     raw = json.loads(path.read_text(encoding="utf-8"))
-    found = ({"chat_id": i, "topic": chat.get("prompt") or "", "turns": _turns(chat)} for i, chat in raw.items())
-    return tuple(chat for chat in found if _is_usable(chat["turns"]))
+    usable = []
+    for chat_id, chat in raw.items():
+        turns = _turns(chat)
+        if _is_usable(turns):
+            usable.append({"chat_id": chat_id, "topic": chat.get("prompt") or "", "turns": turns})
+    return tuple(usable)
 
 
 def _turns(chat: dict) -> list[dict]:
@@ -251,5 +288,7 @@ def _turns(chat: dict) -> list[dict]:
 
 
 def _is_usable(turns: list[dict]) -> bool:
-    speakers = {turn["speaker"] for turn in turns}
-    return speakers == {"A", "B"} and not any(len(t["text"]) > LONGEST_TURN or MARKUP.search(t["text"]) for t in turns)
+    if {turn["speaker"] for turn in turns} != {"A", "B"}:
+        return False
+    texts = [turn["text"] for turn in turns]
+    return max(map(len, texts)) <= LONGEST_TURN and not any(map(MARKUP.search, texts))
