@@ -41,6 +41,8 @@ def test_simulated_tables_have_the_intervals_and_p_of_recognition_table():
         inverted_p(drawn.found["discrimination"], 0, check_level(0.95))[0]
     )
     for statistic, methods in simulate_coverage.intervals(drawn, 500, 0).items():
+        if statistic in simulate_coverage.LISTED:  # the package has them no more
+            continue
         default = rows.loc[statistic].index[0]
         assert rows.loc[(statistic, default), "estimate"] == pytest.approx(drawn.found[statistic].value[0])
         bounds = methods["default"][0][0], methods["default"][1][0]
