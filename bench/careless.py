@@ -78,22 +78,22 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     (
         "providers/store.py",
-        'execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values',
-        'execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", values',
+        '"INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values',
+        '"INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", values',
     ),
     (
         "providers/store.py",
         "not in UNANSWERED:\n                    break",
         "in UNANSWERED:\n                    break",
     ),
-    ("providers/endpoint.py", "self.failed >= (IN_A_ROW if self.answered else UNPROVEN)", "self.failed >= UNPROVEN"),
+    ("providers/endpoint.py", "IN_A_ROW if self.answered else UNPROVEN", "UNPROVEN"),
     ("providers/endpoint.py", "max(self.open_at, now + wait)", "now + wait"),
     (
         "providers/client.py",
         'return not (request.cut_counts and response.status == "length" and response.text.strip())',
         "return True",
     ),
-    ("providers/dry_runs.py", 'for k in ("low", "high"))', 'for k in ("high", "high"))'),
+    ("providers/dry_runs.py", 'for k in ("low", "high")', 'for k in ("high", "high")'),
     # stats
     (
         "statistics/intervals.py",
@@ -150,7 +150,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     # identity
     ("identity/run.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
     ("identity/run.py", "family if len(family) >= FEW else own", "own"),
-    ("identity/run.py", '"temperature": 0.0}', '"temperature": temperature}'),
+    ("identity/run.py", '"temperature": 0.0,', '"temperature": temperature,'),
     (
         "identity/replies.py",
         "((name, other) for name in (foil, foil_id or foil) if foil)",
@@ -183,14 +183,14 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("roleplay/conversation.py", "text = turn.text if turn.text.strip() else NO_REPLY", "text = turn.text"),
     (
         "roleplay/transcripts.py",
-        'found[:-1] = [e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)]',
-        'found = [e._replace(answer=s, status="ok") for e, s in zip(found, said, strict=False)]',
+        'e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)',
+        "e._replace(answer=s) for e, s in zip(found[:-1], said, strict=False)",
     ),
     # figures and tables
     ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),
     ("results.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
-    ("sweep/file.py", 'and str(old.get("started")) >= after and', "and after is not None and"),
+    ("sweep/file.py", 'and str(old.get("started")) >= after', "and after is not None"),
     ("sweep/file.py", "len(names) < len(parts) or", "len(names) > len(parts) or"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms

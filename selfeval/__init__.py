@@ -38,9 +38,20 @@ _VERBS = (
     *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
     "measure_log", "controls", "plot", "table", "compare", "save", "read_results", "runs",
 )  # fmt: skip
-_SCRIPTS = ("Provider", "MockProvider", "AdversarialMockProvider", "Message", "ModelResponse", "ProviderError")
-_HOME = dict.fromkeys(_VERBS, "api") | dict.fromkeys(("EvalRunner", "save_results", *_SCRIPTS), "identity")
-_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {"list_roles": "roleplay.roles"}
+_SCRIPTS = (
+    "Provider",
+    "MockProvider",
+    "AdversarialMockProvider",
+    "Message",
+    "ModelResponse",
+    "ProviderError",
+)
+_HOME = dict.fromkeys(_VERBS, "api") | dict.fromkeys(
+    ("EvalRunner", "save_results", *_SCRIPTS), "identity"
+)
+_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {
+    "list_roles": "roleplay.roles"
+}
 _HOME |= {"list_models": "providers.embedded", "show": "results", "visible": "secrets"}
 _HOME |= {"output_folder": "paths", "extract": "identity.scoring"}
 _HOME |= {"Client": "providers.client", "Request": "providers.request"}
@@ -71,7 +82,10 @@ def _meant(name: str) -> str:
     near = [one for one in __all__ if start in one and len(start) > 2]
     if near := near or [verb for word, verb in MEANT.items() if word in name.lower()]:
         return f"; did you mean {' or '.join(map(repr, near))}?"
-    return import_module("selfeval.errors").did_you_mean(name, __all__) or f"; it has {', '.join(__all__)}"
+    return (
+        import_module("selfeval.errors").did_you_mean(name, __all__)
+        or f"; it has {', '.join(__all__)}"
+    )
 
 
 def __dir__() -> list[str]:

@@ -40,7 +40,12 @@ from selfeval.recognition import texts
 from selfeval.recognition.contrasts import OWN, STYLE, as_readings, read_for_authors, reading_gaps
 from selfeval.recognition.counts import NOT_SELF, tallies
 from selfeval.recognition.prompts import Condition, own_question
-from selfeval.recognition.texts import collect_likelihoods, implicit_predictions, leaks, mixed_settings
+from selfeval.recognition.texts import (
+    collect_likelihoods,
+    implicit_predictions,
+    leaks,
+    mixed_settings,
+)
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
 from selfeval.records.texts import read_texts
@@ -56,11 +61,24 @@ Rows = record_files.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 MAIN = {f"{file_of(kind)}.csv": kind for kind in KINDS}  # files of estimates
-ASIDE = ["detectable", "p", "clusters"]  # left out of a table that fits a terminal; notebooks have them
+ASIDE = [
+    "detectable",
+    "p",
+    "clusters",
+]  # left out of a table that fits a terminal; notebooks have them
 BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
 BY_TEXT = b'{"text_id": 1'  # how files of texts, and of answers about texts, begin
-READ_BY = {"recognition": "discrimination", "identity": "claim_discrimination", "jury": "auc"}  # kind: its number
-OF_A_JURY = {"task": "arm", "author": "source", "condition": "round", "evaluator": "juror"}  # as tables show it
+READ_BY = {
+    "recognition": "discrimination",
+    "identity": "claim_discrimination",
+    "jury": "auc",
+}  # kind: its number
+OF_A_JURY = {
+    "task": "arm",
+    "author": "source",
+    "condition": "round",
+    "evaluator": "juror",
+}  # as tables show it
 
 
 # --- self-recognition -------------------------------------------------------------------------------------------------
@@ -93,7 +111,9 @@ def generate_texts(
             check_begins(record_files.corpus_file(corpus), BY_TEXT)
         asked, people = texts.writing_prompts(prompts, limit, words, seed)
         how = {"samples": samples, "words": words, "temperature": temperature, "seed": seed}
-        written, failures = await texts.generate_texts(client, get_all(models, "write texts"), asked, **how)
+        written, failures = await texts.generate_texts(
+            client, get_all(models, "write texts"), asked, **how
+        )
         _tell(texts.missing_texts(written, failures))
         if corpus and not dry_runs.is_counting():
             record_files.write_jsonl(record_files.corpus_file(corpus), people + written)
@@ -176,8 +196,20 @@ def collect_predictions(
     or "module:function", as `measure_recognition` takes it.
     """
     reader = _reader(read)
-    shown = {"answer": answer, "told": told, "labels": labels, "hints": hints, "show_prompt": show_prompt}
-    shown |= {"temperature": temperature, "score": score, "effort": effort, "provenance": provenance, "about": about}
+    shown = {
+        "answer": answer,
+        "told": told,
+        "labels": labels,
+        "hints": hints,
+        "show_prompt": show_prompt,
+    }
+    shown |= {
+        "temperature": temperature,
+        "score": score,
+        "effort": effort,
+        "provenance": provenance,
+        "about": about,
+    }
     shown |= {"prevalence": prevalence, "tell_prevalence": tell_prevalence}
     shown["question"] = own_question(question)
     condition = Condition(control=control, paraphraser=paraphraser, **shown)
@@ -192,7 +224,11 @@ def collect_predictions(
         rows = recognition_run.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
         if answer == "constrained" and _functions(judges):
-            _tell([f"{_functions(judges)}: a function answers in words, so all are asked with `answer` = 'free'."])
+            _tell(
+                [
+                    f"{_functions(judges)}: a function answers in words, so all are asked with `answer` = 'free'."
+                ]
+            )
             put = replace(condition, answer="free")
         rows = await recognition_run.shown_texts(client, rows, put, seed=seed)
         found = await recognition_run.collect_predictions(client, judges, rows, put, **how)
@@ -215,7 +251,9 @@ def _reader(read: str | Callable) -> Scorer | None:
 
 def _functions(models: Sequence[Model]) -> str:
     """Return the names of models that are functions of the user's."""
-    return ", ".join(repr(model.id) for model in models if model is registry.FUNCTIONS.get(model.id))
+    return ", ".join(
+        repr(model.id) for model in models if model is registry.FUNCTIONS.get(model.id)
+    )
 
 
 def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None) -> list[str]:
@@ -224,7 +262,11 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     authors = {row["author"]: row["author_display"] for row in rows}
     asked = _asked_for_texts(rows)
     for author, display in authors.items():
-        called = [one.id for one in registry.models().values() if recognition_run.is_called(one, author, display)]
+        called = [
+            one.id
+            for one in registry.models().values()
+            if recognition_run.is_called(one, author, display)
+        ]
         if author in registry.models() or author in registry.FUNCTIONS or author in asked:
             found[author] = None
         elif len(called) == 1 and {author, display}.isdisjoint(said or {}):
@@ -276,7 +318,9 @@ def likelihoods(
         if unable := ", ".join(repr(model.id) for model in chosen if model not in able):
             sentence = f"The server of {unable} gives no log-probabilities of a text"
             if models is not None:
-                raise InputError(f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml).")
+                raise InputError(
+                    f"{sentence}; ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml)."
+                )
             print(f"{sentence}; it is left out.")
         found = await collect_likelihoods(client, able, rows, show_prompt)
         _keep(out, likelihoods=found)
@@ -319,7 +363,9 @@ def measure_recognition(
         frame = pd.DataFrame(rows)
         frame.attrs = attributes
     frame, changes = recognition_scoring.rescore(frame, reread)
-    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    names = registry.display_names(
+        [*frame["evaluator_model"].unique(), *frame["true_model"].unique()]
+    )
     _tell(results.reading(frame, changes, names))
     counted = [*tallies(frame)]
     how = {"n_resamples": n_resamples, "level": level, "seed": seed}
@@ -353,7 +399,9 @@ def measure_implicit(
     and of the style.
     """
     answered, _ = recognition_scoring.rescore(read_predictions(predictions))
-    weighed = implicit_predictions(pd.DataFrame(record_files.records_of("likelihoods", likelihoods)))
+    weighed = implicit_predictions(
+        pd.DataFrame(record_files.records_of("likelihoods", likelihoods))
+    )
     parts = [weighed, as_readings(answered)]
     if len(texts):
         parts.append(read_for_authors(read_texts(texts)).assign(condition=f"reading={STYLE}"))
@@ -362,7 +410,9 @@ def measure_implicit(
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
     alone = table["condition"] == f"reading={OWN}"  # it orders texts and names nobody
     table = table[~alone | table["statistic"].str.startswith("auc")].reset_index(drop=True)
-    names = registry.display_names([*frame["evaluator_model"].unique(), *frame["true_model"].unique()])
+    names = registry.display_names(
+        [*frame["evaluator_model"].unique(), *frame["true_model"].unique()]
+    )
     gaps = reading_gaps(frame, level=level)
     return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
@@ -372,7 +422,11 @@ def _estimates(kind, table, more, frame, names, statistics=()) -> Estimates:
     chosen = [statistics] if isinstance(statistics, str) else statistics
     for name in chosen:
         check_one_of("statistics", name, table["statistic"].unique())
-    rows = table if kind == "jury" else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
+    rows = (
+        table
+        if kind == "jury"
+        else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
+    )
     found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
     found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
     return found
@@ -388,10 +442,18 @@ def controls(texts: Rows) -> pd.DataFrame:
     frame = pd.DataFrame(rows).assign(leaks=[bool(leaks(row["text"])) for row in rows])
     columns = {"texts": ("text", "size"), "words": ("words", "median"), "leaks": ("leaks", "mean")}
     found = frame.groupby("author", sort=False).agg(**columns)
-    if (frame.groupby("author")["prompt_id"].nunique() > 1).sum() > 1:  # a classifier needs others to learn from
+    if (
+        frame.groupby("author")["prompt_id"].nunique() > 1
+    ).sum() > 1:  # a classifier needs others to learn from
         by_style = stats.recognition_table(read_for_authors(rows), n_resamples=1)
-        style_j = stats.default_rows(by_style[by_style["author"] == ""], "discrimination").set_index("evaluator")
-        found = found.join(style_j[["estimate", "low", "high"]].set_axis(["style", "style_low", "style_high"], axis=1))
+        style_j = stats.default_rows(
+            by_style[by_style["author"] == ""], "discrimination"
+        ).set_index("evaluator")
+        found = found.join(
+            style_j[["estimate", "low", "high"]].set_axis(
+                ["style", "style_low", "style_high"], axis=1
+            )
+        )
     return found.reset_index()
 
 
@@ -427,11 +489,22 @@ def ask_identity(
     """
 
     async def work(client: Client) -> Records:
-        how = {"arms": arms, "limit": limit, "repeats": repeats, "turns": turns, "scoring": scoring, "judge": judge}
+        how = {
+            "arms": arms,
+            "limit": limit,
+            "repeats": repeats,
+            "turns": turns,
+            "scoring": scoring,
+            "judge": judge,
+        }
         how |= {"temperature": temperature, "seed": seed, "near": near}
         asked = get_all(models, "say which model they are")
         if arms is None and (named := _functions(asked)):
-            _tell([f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."])
+            _tell(
+                [
+                    f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."
+                ]
+            )
             how["arms"] = [arm for arm in ARMS if arm != "false-near"]
         return Records(await run_suite(client, asked, suite, **how))
 
@@ -460,7 +533,9 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     if frame["model"].nunique() > 1:
         readings = [f"claim_discrimination{by}" for by in READINGS]
         pairs = stats.paired_comparison(asked, statistics=readings, **how)
-    found = _estimates("identity", table, {}, frame, registry.display_names(frame["model"].unique()))
+    found = _estimates(
+        "identity", table, {}, frame, registry.display_names(frame["model"].unique())
+    )
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
     siblings = stats.sibling_table(asked)
     if len(siblings):
@@ -510,7 +585,9 @@ def measure_existence(answers: Rows) -> Estimates:
     """
     frame = pd.DataFrame(record_files.records_of("existence", answers))
     table = stats.existence_table(frame)
-    names = dict(zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True))
+    names = dict(
+        zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True)
+    )
     found = _estimates("existence", table, {}, frame, names)
     _tell(silence(found))
     return found
@@ -555,12 +632,23 @@ def converse(
         given = read_conversations(transcripts)
         if interrogator is not None and not replay:
             [asker] = get_all(interrogator, "play the interrogator")
-            parts = {"persona": persona, "strategy": strategy, "turns": turns, "conversations": conversations}
+            parts = {
+                "persona": persona,
+                "strategy": strategy,
+                "turns": turns,
+                "conversations": conversations,
+            }
             held = await conversation.converse(client, asker, played, **parts, **how)
         if not replay:
-            chats = conversation.human_conversations(people, exchanges=exchanges, seed=seed) if people else []
+            chats = (
+                conversation.human_conversations(people, exchanges=exchanges, seed=seed)
+                if people
+                else []
+            )
             twins = await conversation.forced_context(client, played, chats, **how)
-            twins += await conversation.forced_context(client, played, given, persona=persona, **how)
+            twins += await conversation.forced_context(
+                client, played, given, persona=persona, **how
+            )
         found = [one.to_dict() for one in together(held, given, chats, twins)]
         _keep(out, conversations=found)
         return Records(found, dtype=object)  # numbers stay whole beside rows that have none
@@ -612,7 +700,14 @@ def judge(
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     transcripts.check_not_read(out, conversations, controls, verdicts)
-    how = {"personas": personas, "rounds": rounds, "words": words, "scope": scope, "context": context, "blind": blind}
+    how = {
+        "personas": personas,
+        "rounds": rounds,
+        "words": words,
+        "scope": scope,
+        "context": context,
+        "blind": blind,
+    }
     how |= {"dimensions": dimensions, "judge": judge, "temperature": temperature, "seed": seed}
 
     async def work(client: Client) -> Records:
@@ -620,7 +715,10 @@ def judge(
             given = {"controls": controls, "limit": limit, "max_turns": max_turns}
             cases, said = transcripts.read_judgements(verdicts, conversations, **given)
         else:
-            given = [*read_conversations(conversations)[: limit or None], *read_conversations(controls)]
+            given = [
+                *read_conversations(conversations)[: limit or None],
+                *read_conversations(controls),
+            ]
             cases = [one.first(max_turns) for one in given]
             said = await jury_run.hold(client, jury_run.Jury(jurors, **how), cases, arms)
         judged = [one.to_dict() for one in cases]
@@ -647,8 +745,14 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     frame = pd.DataFrame(said)
     table = pd.concat([stats.jury_table(frame), jury_run.baselines(cases, frame["scope"].iloc[0])])
     models = registry.display_names([*frame["juror"].unique(), *frame["agent"].unique()])
-    seats = [(seat, model, seat.removeprefix(model)) for seat in table["evaluator"].unique() for model in models]
-    names = models | {seat: models[model] + rest for seat, model, rest in seats if rest.startswith((" (", " #"))}
+    seats = [
+        (seat, model, seat.removeprefix(model))
+        for seat in table["evaluator"].unique()
+        for model in models
+    ]
+    names = models | {
+        seat: models[model] + rest for seat, model, rest in seats if rest.startswith((" (", " #"))
+    }
     more = {"verdicts": verdict_scores(frame, aggregation)}
     found = _estimates("jury", table.reset_index(drop=True), more, frame, names)
     found.conversations = cases
@@ -660,7 +764,9 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
 
 
 @verb
-def measure_log(logs: str | Path | Sequence[str | Path], *, level: float = 0.95, cluster: str = "") -> Estimates:
+def measure_log(
+    logs: str | Path | Sequence[str | Path], *, level: float = 0.95, cluster: str = ""
+) -> Estimates:
     """Return the rate or mean score of each model in logs of Inspect AI, one row per model, scorer and statistic.
 
     logs: a file (`.json`, `.eval`), a folder, or several. Scores are numbers, or C, I and P (1, 0 and .5); N, NaN and
@@ -672,7 +778,9 @@ def measure_log(logs: str | Path | Sequence[str | Path], *, level: float = 0.95,
     frame, told = inspect_logs.read_logs(logs, cluster)
     _tell(told)
     table, paired = inspect_logs.score_tables(frame, level)
-    return _estimates("log", table, {"paired": paired}, frame, registry.display_names(frame["model"].unique()))
+    return _estimates(
+        "log", table, {"paired": paired}, frame, registry.display_names(frame["model"].unique())
+    )
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -691,7 +799,9 @@ def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "
     if isinstance(by, pd.DataFrame):
         check_measured("compare", by)
         if other:
-            raise InputError(f"`other` names an evaluator, and beside two results there is none, got {other!r}.")
+            raise InputError(
+                f"`other` names an evaluator, and beside two results there is none, got {other!r}."
+            )
         return _compare_results(result, by)
     ids = {called: name for name, called in (result.names or {}).items()}
     evaluators = [*result["evaluator"].unique()]
@@ -712,7 +822,11 @@ def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "
 
 
 PAIRED_BY = {  # kinds of results that can be paired with another: the column of evaluators, and what pairs are made by
-    "recognition": ("evaluator_model", "prompt", ("prompt_id", "prompt_used", "text_id")),  # the first that all have
+    "recognition": (
+        "evaluator_model",
+        "prompt",
+        ("prompt_id", "prompt_used", "text_id"),
+    ),  # the first that all have
     "identity": ("model", "template", ("template_id",)),
     "log": ("model", "sample", ("cluster",)),
 }
@@ -727,7 +841,9 @@ def _compare_results(first: Estimates, second: Estimates) -> Estimates:
     both = evaluators[0] & evaluators[1]
     if not both:
         lists = [", ".join(sorted(names)) for names in evaluators]
-        raise InputError(f"The two results share no evaluator: the first has {lists[0]}, the second {lists[1]}.")
+        raise InputError(
+            f"The two results share no evaluator: the first has {lists[0]}, the second {lists[1]}."
+        )
     told = []
     if alone := sorted(evaluators[0] ^ evaluators[1]):
         told.append(f"In one result alone, and left out: {', '.join(alone)}.")
@@ -735,7 +851,9 @@ def _compare_results(first: Estimates, second: Estimates) -> Estimates:
     units = [{*map(str, frame[_identifier(identifiers, frames)])} for frame in frames]
     common = units[0] & units[1]
     if not common:
-        raise InputError(f"The two results share no {unit}, so nothing can be paired; ask both about the same ones.")
+        raise InputError(
+            f"The two results share no {unit}, so nothing can be paired; ask both about the same ones."
+        )
     if left := len(units[0] ^ units[1]):
         told.append(
             f"Compared over the {unit}s that both results have, {len(common)}; {left} in one alone are left out."
@@ -751,7 +869,9 @@ def _compare_results(first: Estimates, second: Estimates) -> Estimates:
         statistics = [*claims, "susceptibility", *RATES]
         table, sentences = stats.result_comparison(*asked, statistics), []
     if table.empty:
-        raise InputError(f"Nothing is paired: {' '.join([*told, *sentences]) or 'no evaluator has a common prompt.'}")
+        raise InputError(
+            f"Nothing is paired: {' '.join([*told, *sentences]) or 'no evaluator has a common prompt.'}"
+        )
     _tell(told + sentences)
     names = (second.names or {}) | (first.names or {})
     return _estimates(first.kind, table, {}, pd.concat(frames, ignore_index=True), names)
@@ -768,9 +888,13 @@ def _identifier(columns: Sequence[str], frames: Sequence[pd.DataFrame]) -> str:
 def _check_comparable(first: Estimates, second: Estimates) -> None:
     """Raise `InputError` for results of different kinds, of a kind that is not paired, or without their records."""
     if first.kind != second.kind:
-        raise InputError(f"The results are of different kinds, {first.kind!r} and {second.kind!r}; give two of one.")
+        raise InputError(
+            f"The results are of different kinds, {first.kind!r} and {second.kind!r}; give two of one."
+        )
     if first.kind not in PAIRED_BY:
-        raise InputError(f"Results of kind {first.kind!r} are not paired with another; {', '.join(PAIRED_BY)} are.")
+        raise InputError(
+            f"Results of kind {first.kind!r} are not paired with another; {', '.join(PAIRED_BY)} are."
+        )
     for place, result in (("first", first), ("second", second)):
         if result.records is None:
             raise InputError(
@@ -792,7 +916,9 @@ def main_statistics(result: Estimates) -> list[str]:
     return [*first, *silent]
 
 
-def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False) -> pd.DataFrame:
+def table(
+    result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False
+) -> pd.DataFrame:
     """Return statistics side by side as "estimate [low, high]", one row per evaluator and design; the main ones for ().
 
     Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
@@ -800,27 +926,37 @@ def table(result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bo
     BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
     jury, single jurors instead of whole juries.
     """
-    asked = [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
+    asked = (
+        [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
+    )
     known = {"jury": STATISTICS, "recognition": [results.BCA]}  # a jury's arms decide what there is
     for name in asked:
-        check_one_of("statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())])
+        check_one_of(
+            "statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())]
+        )
     rows = pd.DataFrame(result)
     if results.BCA in asked:
-        bootstrap = result.drawn()[result.kind].query("method == 'bca' and statistic == 'advantage'")
+        bootstrap = result.drawn()[result.kind].query(
+            "method == 'bca' and statistic == 'advantage'"
+        )
         rows = pd.concat([rows, bootstrap.assign(statistic=results.BCA)])
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = results.summary(rows, asked, result.names)
     if asked == ["author_accuracy"]:
         index = [name for name in shown if name in ("task", "condition", "evaluator")]
-        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna("")
+        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna(
+            ""
+        )
         return matrix.rename(columns=result.names or {}).rename_axis(columns=None).reset_index()
     return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
 
 
 def main_table(result: Estimates) -> pd.DataFrame:
     """Return the table that commands print: the main statistics, and at the end what each row concludes."""
-    rows = result[result["author"] == ""] if result.kind == "jury" else result  # people and models together
+    rows = (
+        result[result["author"] == ""] if result.kind == "jury" else result
+    )  # people and models together
     lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
     shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
     shown = shown.drop(columns=ASIDE, errors="ignore")
@@ -842,11 +978,17 @@ def claims_table(result: Estimates) -> pd.DataFrame:
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF
     said = pd.DataFrame(
-        {"evaluator": [results.model_name(name, result.names) for name in counts["evaluator"]]}, counts.index
+        {"evaluator": [results.model_name(name, result.names) for name in counts["evaluator"]]},
+        counts.index,
     )
     labels = varying_parts(result["condition"].unique())
     said["condition"] = counts["condition"].map(labels)
-    for name, rows in {"TP": claims & own, "FP": claims & ~own, "TN": denies & ~own, "FN": denies & own}.items():
+    for name, rows in {
+        "TP": claims & own,
+        "FP": claims & ~own,
+        "TN": denies & ~own,
+        "FN": denies & own,
+    }.items():
         said[name] = counts["n"].where(rows, 0)
     if (said["condition"] == "").all():
         said = said.drop(columns="condition")
@@ -896,7 +1038,9 @@ def verdict(result: Estimates) -> str:
     who = "evaluator" if "evaluator" in shown else shown.columns[0]
     is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
     shown = pd.DataFrame(shown[is_said])
-    labels = [name for name in ("task", "condition", "arm", "round") if name in shown and name != who]
+    labels = [
+        name for name in ("task", "condition", "arm", "round") if name in shown and name != who
+    ]
     found = {}
     for row in shown.to_dict("records"):
         asked = ", ".join(row[name] for name in labels if row[name])
@@ -934,7 +1078,9 @@ def answer(result: Estimates) -> str:
 def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
     """Return {conclusion: names} as text, those that recognise first."""
     order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
-    return "; ".join(f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order)
+    return "; ".join(
+        f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order
+    )
 
 
 def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
@@ -953,9 +1099,13 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     for file, kind in MAIN.items():
         shared = {*KINDS[kind].tables} & {*KINDS[result.kind].tables}
         if kind != result.kind and shared and (folder / file).exists():
-            raise InputError(f"{folder} has {file}, whose tables this result would replace; name a folder of its own.")
+            raise InputError(
+                f"{folder} has {file}, whose tables this result would replace; name a folder of its own."
+            )
     if result.kind in ("identity", "existence"):
-        record_files.write_jsonl(folder / f"{result.kind}.jsonl", record_files.rows_of(result.records))
+        record_files.write_jsonl(
+            folder / f"{result.kind}.jsonl", record_files.rows_of(result.records)
+        )
     for name in KINDS[result.kind].tables:
         if name in result.tables:
             record_files.write_csv(folder / f"{file_of(name)}.csv", result.tables[name])
@@ -986,7 +1136,9 @@ def _results(folder: str | Path, elsewhere: Iterable[Path] = ()) -> list[tuple[s
         files += sorted(other.glob("*.csv"))
     found = [(MAIN[file.name], file) for file in files if file.name in MAIN]
     if not found:
-        raise InputError(f"There are no results below {folder}; run a sweep or an analysis notebook first.")
+        raise InputError(
+            f"There are no results below {folder}; run a sweep or an analysis notebook first."
+        )
     return found
 
 
@@ -996,11 +1148,19 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     read = {}
     for name, file in files.items():
         if file.exists():
-            table = pd.read_csv(file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""])
-            read[name] = record_files.from_spreadsheet(table.fillna(dict.fromkeys(TEXT & {*table}, "")))
-    names = registry.display_names([*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()])
+            table = pd.read_csv(
+                file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""]
+            )
+            read[name] = record_files.from_spreadsheet(
+                table.fillna(dict.fromkeys(TEXT & {*table}, ""))
+            )
+    names = registry.display_names(
+        [*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()]
+    )
     rows = read[kind]
-    if kind == "identity":  # beside the estimates over all templates, the file has families and conditions
+    if (
+        kind == "identity"
+    ):  # beside the estimates over all templates, the file has families and conditions
         rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
     found = _estimates(kind, rows, {}, None, names)
     found.tables = read
@@ -1043,7 +1203,10 @@ def _given_by_papermill(file: Path) -> tuple[dict, str]:
     """Return the parameters that a notebook was executed with, and where it left its results, "" for nowhere."""
     notebook = read_json(file)
     if not notebook:
-        warnings.warn(f"{file} is no whole notebook, and its parameters are not read; execute it again.", stacklevel=3)
+        warnings.warn(
+            f"{file} is no whole notebook, and its parameters are not read; execute it again.",
+            stacklevel=3,
+        )
     executed = notebook.get("metadata", {}).get("papermill", {})
     passed = executed.get("parameters", {})
     given = {name: registry.listed(value, name) for name, value in passed.items()}
@@ -1075,4 +1238,8 @@ def _behind(given: Mapping, made: Mapping[str, Mapping]) -> dict:
 def _as_one(values: list):
     """Return a number as it is, and texts, or several values, as one text."""
     several = [*dict.fromkeys(map(str, values))]
-    return values[0] if len(several) == 1 and isinstance(values[0], int | float) else ", ".join(several)
+    return (
+        values[0]
+        if len(several) == 1 and isinstance(values[0], int | float)
+        else ", ".join(several)
+    )

@@ -14,7 +14,9 @@ MB = 1_000_000
 REPLY = 20 * MB  # bytes of a provider's answer, unpacked
 LINE = 50 * MB  # of a file that is read: bytes, or letters
 UNPACKED = 100 * MB  # bytes that any packed file may hold
-RATIO = 200  # times its own size that a larger one may hold; our recordings hold up to 50 times theirs
+RATIO = (
+    200  # times its own size that a larger one may hold; our recordings hold up to 50 times theirs
+)
 VALUES = 100_000  # of a YAML file, with its aliases written out
 RUNS = 10_000  # of a sweep
 
@@ -67,10 +69,14 @@ def unpacked_reply(body: bytes, encoding: str) -> bytes:
     if encoding == "gzip" and 0 < len(body) <= REPLY:
         body = _unpacked_gzip(body)
     elif encoding not in ("", "identity", "gzip"):
-        raise ValueError(f"the answer is packed as {encoding!r:.20}, and gzip was asked for; have it sent unpacked")
+        raise ValueError(
+            f"the answer is packed as {encoding!r:.20}, and gzip was asked for; have it sent unpacked"
+        )
     if len(body) > REPLY:
         remedy = "ask for shorter replies or fewer log-probabilities"
-        raise ValueError(f"the answer has more than {REPLY // MB} MB, the most that is read; {remedy}")
+        raise ValueError(
+            f"the answer has more than {REPLY // MB} MB, the most that is read; {remedy}"
+        )
     return body
 
 

@@ -19,7 +19,16 @@ import yaml
 
 from selfeval.bounds import read_yaml
 from selfeval.errors import ELSEWHERE, SelfevalError, same_as
-from selfeval.paths import DATA, HOME, INSTALLED, ROOT, check_begins, check_writable, is_open_to_others, shipped
+from selfeval.paths import (
+    DATA,
+    HOME,
+    INSTALLED,
+    ROOT,
+    check_begins,
+    check_writable,
+    is_open_to_others,
+    shipped,
+)
 from selfeval.providers.models import GGUF, Model, Provider, check_part, get, get_all, providers
 from selfeval.providers.models import models as registered
 from selfeval.secrets import visible
@@ -33,8 +42,16 @@ class _OneSentence(click.Group):
     def parse_args(self, context: click.Context, args: list[str]):
         found: list[str] = []
         for each in args:  # ids may be separated by blanks, too
-            more = "/" in each and found[-2:-1] in (["--models"], ["--jurors"]) and not Path(each).exists()
-            if more and not shipped(each).exists() and not re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", each):
+            more = (
+                "/" in each
+                and found[-2:-1] in (["--models"], ["--jurors"])
+                and not Path(each).exists()
+            )
+            if (
+                more
+                and not shipped(each).exists()
+                and not re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", each)
+            ):
                 found[-1] += f",{each}"
             else:
                 found.append(each)
@@ -42,12 +59,16 @@ class _OneSentence(click.Group):
 
     def invoke(self, context: click.Context):
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in the background of a script
-        end = signal.default_int_handler if ignored else lambda *_: signal.raise_signal(signal.SIGINT)
+        end = (
+            signal.default_int_handler if ignored else lambda *_: signal.raise_signal(signal.SIGINT)
+        )
         signal.signal(signal.SIGTERM, end)  # it ends a command as Ctrl-C does
         try:
             return super().invoke(context)
         except click.NoSuchOption as error:
-            there = [each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")]
+            there = [
+                each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")
+            ]
             word = error.option_name.lstrip("-").replace("-", "_")
             known = {each.name: each.opts[0] for each in error.ctx.command.params}
             if ours := [known[name] for name in same_as(word, known)]:
@@ -63,7 +84,10 @@ class _OneSentence(click.Group):
             click.echo(visible(f"selfeval: {sentence}"), err=True)
             context.exit(1)
         except ModuleNotFoundError as error:
-            click.echo(f"selfeval: this command needs `{error.name}`, which is not installed; run: {LAB}", err=True)
+            click.echo(
+                f"selfeval: this command needs `{error.name}`, which is not installed; run: {LAB}",
+                err=True,
+            )
             context.exit(1)
         except KeyboardInterrupt:
             again = "run the same command again to resume: stored replies are free"
@@ -74,7 +98,11 @@ class _OneSentence(click.Group):
 def _with_options(sentence: str, command: click.Command | None) -> str:
     """Return a sentence about keywords of Python with the options of a command in their place."""
     for each in command.params if command else ():
-        sentence = sentence.replace(f"`{each.name}`", each.opts[0]) if each.opts[0].startswith("--") else sentence
+        sentence = (
+            sentence.replace(f"`{each.name}`", each.opts[0])
+            if each.opts[0].startswith("--")
+            else sentence
+        )
     return re.sub(r"\{author: '(.+?)'\}", r"AUTHOR=\1", sentence)
 
 
@@ -104,14 +132,20 @@ _Path = functools.partial(click.Path, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
-IN_FLIGHT = click.option("--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight.")
-CEILING = click.option("--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars.")
+IN_FLIGHT = click.option(
+    "--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight."
+)
+CEILING = click.option(
+    "--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars."
+)
 
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask before calls are made.")
 COUNTED = "Only print the calls, tokens and dollars it would take."
 DRY_RUN = click.option("--dry-run", is_flag=True, help=COUNTED)
 ARGUED = "How long a juror argues before its score; 0: one short sentence."
-WORDS = click.option("--words", default=60, show_default=True, type=click.IntRange(0, 150), help=ARGUED)
+WORDS = click.option(
+    "--words", default=60, show_default=True, type=click.IntRange(0, 150), help=ARGUED
+)
 
 
 def _batch(_context, _option, given: bool) -> None:
@@ -119,7 +153,9 @@ def _batch(_context, _option, given: bool) -> None:
         os.environ["SELFEVAL_BATCH"] = "1"  # for notebooks too
 
 
-BATCH = click.option("--batch", is_flag=True, expose_value=False, callback=_batch, help="Half price, up to 24 hours.")
+BATCH = click.option(
+    "--batch", is_flag=True, expose_value=False, callback=_batch, help="Half price, up to 24 hours."
+)
 FILES = click.argument("files", nargs=-1, required=True, type=_Path(exists=True, dir_okay=False))
 
 
@@ -135,12 +171,30 @@ def main() -> None:
 @click.argument("file", type=_Path())
 @click.option("--workers", type=COUNT, help="How many notebooks run at a time here; by default 2.")
 @click.option("--out", type=_Path(), help="Folder for the runs instead of data/runs/NAME.")
-@click.option("--set", "chosen", multiple=True, type=_variable, metavar="NAME=VALUE", help="models=[a,b]; repeatable.")
-@click.option("--only", multiple=True, metavar="PATTERN", help="A stage, or STAGE/RUN; * and ? work; repeatable.")
+@click.option(
+    "--set",
+    "chosen",
+    multiple=True,
+    type=_variable,
+    metavar="NAME=VALUE",
+    help="models=[a,b]; repeatable.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="A stage, or STAGE/RUN; * and ? work; repeatable.",
+)
 @CEILING
 @BATCH
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler (docs/cluster.md).")
-@click.option("--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars.")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on the workers of this Dask scheduler (docs/cluster.md).",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Only print what would run, with calls, tokens and dollars."
+)
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
@@ -173,7 +227,13 @@ def _study(command):
         DRY_RUN,
         BATCH,
         CEILING,
-        click.option("--out", "--output", "out", type=_Path(), help="Folder; by default one of its own in data/runs."),
+        click.option(
+            "--out",
+            "--output",
+            "out",
+            type=_Path(),
+            help="Folder; by default one of its own in data/runs.",
+        ),
     ):
         command = option(command)
     return command
@@ -181,16 +241,35 @@ def _study(command):
 
 @main.command()
 @click.argument("texts", required=False, metavar="[TEXTS]")
-@click.option("--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas.")
-@click.option("--authors", multiple=True, type=_author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable.")
+@click.option(
+    "--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas."
+)
+@click.option(
+    "--authors", multiple=True, type=_author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable."
+)
 @click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
-@click.option("--question", default="", metavar="FILE", help="A question of your own: words with {text}, or a file.")
-@click.option("--read", default="", metavar="MODULE:F", help="A function of your own that reads the answers.")
+@click.option(
+    "--question",
+    default="",
+    metavar="FILE",
+    help="A question of your own: words with {text}, or a file.",
+)
+@click.option(
+    "--read", default="", metavar="MODULE:F", help="A function of your own that reads the answers."
+)
 @_study
 def recognise(
-    texts, models: list[str], authors: tuple, prompts, limit: int | None, allow_strangers: bool, question, read, **how
+    texts,
+    models: list[str],
+    authors: tuple,
+    prompts,
+    limit: int | None,
+    allow_strangers: bool,
+    question,
+    read,
+    **how,
 ):
     """Test whether models recognise their own texts.
 
@@ -209,17 +288,27 @@ def recognise(
     from selfeval.records.texts import read_prompts, read_texts
 
     said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
-    title, out = _named("recognise", file, models, how.pop("out"), [part for part in (question, read) if part])
+    title, out = _named(
+        "recognise", file, models, how.pop("out"), [part for part in (question, read) if part]
+    )
     variables = {"models": models, "authors": said, "corpus": str(file or out / "texts")}
     if file:
         rows = read_texts(file, limit or 0)
         wrote = {name for row in rows for name in (row["author"], row["author_display"])}
         called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
         judges = get_all(models, "recognise texts")
-        match_authors(rows, judges, said, allow_strangers=allow_strangers)  # raises before anything runs
+        match_authors(
+            rows, judges, said, allow_strangers=allow_strangers
+        )  # raises before anything runs
         if prompts:
-            raise click.UsageError("TEXTS are written already, and --prompts is for new ones; give one of the two.")
-        variables |= {"limit": limit or 0, "called": called, "asking": {"allow_strangers": allow_strangers}}
+            raise click.UsageError(
+                "TEXTS are written already, and --prompts is for new ones; give one of the two."
+            )
+        variables |= {
+            "limit": limit or 0,
+            "called": called,
+            "asking": {"allow_strangers": allow_strangers},
+        }
     else:
         called = said
         get_all(models, "write texts")  # before anything runs
@@ -233,7 +322,10 @@ def recognise(
     if question:
         words = own_question(question)
         Condition(question=words)  # raises before anything runs
-        variables |= {"question": words, "tasks": ["exact_model" if "{candidates}" in words else "binary_self"]}
+        variables |= {
+            "question": words,
+            "tasks": ["exact_model" if "{candidates}" in words else "binary_self"],
+        }
     if read:
         as_scorer(read)  # likewise
         asking["read"] = read
@@ -241,9 +333,30 @@ def recognise(
 
 
 @main.command()
-@click.option("--models", "--agent", "agent", required=True, metavar="ID", help="Who answers in people's place.")
-@click.option("--jurors", required=True, type=ids, metavar="ID,ID,...", help="Who judges; one takes all personas.")
-@click.option("--people", "--limit", "people", default=20, show_default=True, type=COUNT, help="Chats between people.")
+@click.option(
+    "--models",
+    "--agent",
+    "agent",
+    required=True,
+    metavar="ID",
+    help="Who answers in people's place.",
+)
+@click.option(
+    "--jurors",
+    required=True,
+    type=ids,
+    metavar="ID,ID,...",
+    help="Who judges; one takes all personas.",
+)
+@click.option(
+    "--people",
+    "--limit",
+    "people",
+    default=20,
+    show_default=True,
+    type=COUNT,
+    help="Chats between people.",
+)
 @WORDS
 @_study
 def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | None, **how) -> None:
@@ -273,7 +386,9 @@ def _named(
     return title, (out or DATA / "runs" / folder).absolute()
 
 
-def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str, *, yes, dry_run, max_cost) -> None:
+def _run_study(
+    name: str, variables: dict, ids: list[str], out: Path, title: str, *, yes, dry_run, max_cost
+) -> None:
     """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
@@ -287,7 +402,9 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         require(get(model))
     file, how = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", {"out": out, "variables": variables}
     how["max_cost"] = max_cost
-    if (status := run_file(file, dry_run=True, confirm=None if yes or dry_run else _confirm, **how)) or dry_run:
+    if (
+        status := run_file(file, dry_run=True, confirm=None if yes or dry_run else _confirm, **how)
+    ) or dry_run:
         sys.exit(status)
     status = run_file(file, **how)
     if status in (0, 3):
@@ -298,12 +415,16 @@ def _run_study(name: str, variables: dict, ids: list[str], out: Path, title: str
         click.echo(f"\n{visible(shown)}\n")
         claims = api.claims_table(result)
         if len(claims):
-            click.echo("yes or no: own texts claimed (TP) and denied (FN), others' claimed (FP) and denied (TN)")
+            click.echo(
+                "yes or no: own texts claimed (TP) and denied (FN), others' claimed (FP) and denied (TN)"
+            )
             click.echo(f"{visible(claims.to_string(index=False))}\n")
         if sentence := api.answer(result):
             click.echo(f"{visible(sentence)}\n")
         if why := api.why_without_value(result):
-            kept = [run.folder for run in runs if any(run.folder.glob("*.jsonl"))]  # the last ones hold the answers
+            kept = [
+                run.folder for run in runs if any(run.folder.glob("*.jsonl"))
+            ]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
         for sentence in api.silence(result):
             click.echo(visible(sentence))
@@ -333,7 +454,9 @@ def _print_table(frame) -> None:
 
 @main.command()
 @click.argument("logs", nargs=-1, required=True, type=_Path(exists=True))
-@click.option("--out", type=_Path(), help="Folder for the tables and the figure; by default one of its own.")
+@click.option(
+    "--out", type=_Path(), help="Folder for the tables and the figure; by default one of its own."
+)
 def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     """Measure LOGS of Inspect AI, files or folders.
 
@@ -381,7 +504,9 @@ def stats() -> None:
 
 @store.command()
 @click.argument("file", type=_Path(dir_okay=False))
-@click.option("--model", default="%", help="Only models whose API name is LIKE this, e.g. 'openai/%'.")
+@click.option(
+    "--model", default="%", help="Only models whose API name is LIKE this, e.g. 'openai/%'."
+)
 def export(file: Path, model: str) -> None:
     """Write the stored replies to FILE (.jsonl, .jsonl.xz)."""
     with _opened() as replies:
@@ -429,11 +554,32 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 
 @main.command()
 @click.argument("config", required=False, type=_Path())
-@click.option("--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,...")
-@click.option("--scoring", metavar="METHOD", help="How replies are scored; mine:f is the function f of mine.py.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Times to ask each case.")
-@click.option("--judge", default="", metavar="ID", help="Model that scores (judge), or embeds (semantic_similarity).")
-@click.option("--limit", type=click.IntRange(0), help="How many templates (by default 18), or cases of CONFIG; 0: all.")
+@click.option(
+    "--models", "--model", "ids", multiple=True, required=True, type=ids, metavar="ID,ID,..."
+)
+@click.option(
+    "--scoring",
+    metavar="METHOD",
+    help="How replies are scored; mine:f is the function f of mine.py.",
+)
+@click.option(
+    "--repeats",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Times to ask each case.",
+)
+@click.option(
+    "--judge",
+    default="",
+    metavar="ID",
+    help="Model that scores (judge), or embeds (semantic_similarity).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    help="How many templates (by default 18), or cases of CONFIG; 0: all.",
+)
 @_study
 @SEED
 @IN_FLIGHT
@@ -453,14 +599,19 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     else:
         how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
         as_scorer(options["scoring"] or "")  # a function that is not there is said at once
-        options |= {"scoring": options["scoring"] or "claims", "limit": 18 if limit is None else limit}
+        options |= {
+            "scoring": options["scoring"] or "claims",
+            "limit": 18 if limit is None else limit,
+        }
         get_all(ids, "say which model they are")
         asked = [*ids, options["judge"]] if options["judge"] else ids
         title, out = _named("identity", "", ids, out)
         _run_study("identity", {"models": ids} | options, asked, out, title, **how)
 
 
-def _run_config(config: Path, ids: list[str], out: Path, limit: int | None, *, yes, dry_run, max_cost, **options):
+def _run_config(
+    config: Path, ids: list[str], out: Path, limit: int | None, *, yes, dry_run, max_cost, **options
+):
     """Run a configuration of the published form on models after a question, and write their results."""
     from selfeval.identity.published import EvalRunner, save_results
     from selfeval.providers import dry_runs
@@ -513,7 +664,11 @@ def doctor() -> None:
         click.echo(f"MISSING  {remedy}" if wrong else "ok       packages as in requirements.txt")
     elif not importlib.util.find_spec("papermill"):
         click.echo(f"optional notebooks, and the commands that run them: {LAB}")
-    served = [_embedded(provider) for provider in providers().values() if provider.embedded and provider.name != GGUF]
+    served = [
+        _embedded(provider)
+        for provider in providers().values()
+        if provider.embedded and provider.name != GGUF
+    ]
     served += [_own_file(model) for model in registered().values() if model.gguf]
     click.echo("\n".join(served))
     if found := _open_to_others():
@@ -547,7 +702,10 @@ def _embedded(provider: Provider) -> str:
     """Return a line about an embedded model; the first is served, and must be there in a clone."""
     from selfeval.providers import embedded
 
-    name = next((model.id for model in registered().values() if model.provider.name == provider.name), provider.name)
+    name = next(
+        (model.id for model in registered().values() if model.provider.name == provider.name),
+        provider.name,
+    )
     try:
         if provider.name == "local":
             return f"ok       {name}, served at {embedded.url(provider)}"
@@ -560,11 +718,16 @@ def _embedded(provider: Provider) -> str:
 
 def _other_packages() -> list[str]:
     """Return which packages are not there in the version of requirements.txt."""
-    there = {each.name.lower().replace("_", "-"): each.version for each in importlib.metadata.distributions()}
+    there = {
+        each.name.lower().replace("_", "-"): each.version
+        for each in importlib.metadata.distributions()
+    }
     pins = PINNED.read_text().splitlines() if PINNED.is_file() else ()
     wrong = []
     for pin in pins:
-        name, _, wanted = pin.partition(";")[0].strip().partition("==")  # without "; python_version ..."
+        name, _, wanted = (
+            pin.partition(";")[0].strip().partition("==")
+        )  # without "; python_version ..."
         installed = there.get(name.partition("[")[0].lower(), "missing")
         if wanted and installed != wanted:
             wrong.append(f"{name} {installed} instead of {wanted}")
@@ -576,10 +739,23 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 
 
 @main.command(context_settings={"show_default": True})
-@click.option("--out", "--output_file_path", "--output-file-path", "out", required=True, type=_Path(), help="A file.")
+@click.option(
+    "--out",
+    "--output_file_path",
+    "--output-file-path",
+    "out",
+    required=True,
+    type=_Path(),
+    help="A file.",
+)
 @click.option("--role-play-llm-model", default="deepseek/deepseek-v3.2", help="Who answers.")
 @click.option("--interrogator-llm-model", default="openai/gpt-4o", help="Who asks.")
-@click.option("--jury-llm-models", default=JURY, type=ids, help="Separated by commas; one named k times gets k seats.")
+@click.option(
+    "--jury-llm-models",
+    default=JURY,
+    type=ids,
+    help="Separated by commas; one named k times gets k seats.",
+)
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
 @WORDS
@@ -610,8 +786,13 @@ def _compare(**options) -> None:
 
 OTHERS = {"role_play_llm_model": SMALL, "interrogator_llm_model": SMALL, "max_turns": 3}
 OTHERS["jury_llm_models"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
-COMPARED = {"show_default": True, "default_map": OTHERS}  # the published commands have other defaults
-main.add_command(click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__))
+COMPARED = {
+    "show_default": True,
+    "default_map": OTHERS,
+}  # the published commands have other defaults
+main.add_command(
+    click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__)
+)
 
 
 def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **options) -> None:
@@ -635,6 +816,11 @@ def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **optio
     click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
     if held.status != "ok":
         last = held.turns[-1]
-        why = visible(f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}")
-        click.echo(f"selfeval: the conversation ended early ({why}); run the same command again to resume.", err=True)
+        why = visible(
+            f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}"
+        )
+        click.echo(
+            f"selfeval: the conversation ended early ({why}); run the same command again to resume.",
+            err=True,
+        )
         sys.exit(1)

@@ -54,7 +54,9 @@ def plain_yaml(cell: str):
         return read_yaml(cell)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise InputError(f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON.") from error
+        raise InputError(
+            f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON."
+        ) from error
 
 
 def names_author(condition) -> bool:

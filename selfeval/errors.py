@@ -42,7 +42,9 @@ def _line_of_user(error: BaseException) -> list[str]:
     for frame, number in traceback.walk_tb(error.__traceback__):
         if Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
             break
-        if source := linecache.getline(frame.f_code.co_filename, number).strip():  # none of a dataclass's own __init__
+        if source := linecache.getline(
+            frame.f_code.co_filename, number
+        ).strip():  # none of a dataclass's own __init__
             found = [f"  in line {number}: {source}"]
     return found
 
@@ -68,15 +70,51 @@ class ReplayMiss(SelfevalError):
 
 
 SAME = (  # what people, other programs and earlier versions call a parameter or a verb, and what it is called here
-    {"models", "model", "evaluators", "authors", "agent", "jurors", "ids", "evaluator", "evaluator_model"},
+    {
+        "models",
+        "model",
+        "evaluators",
+        "authors",
+        "agent",
+        "jurors",
+        "ids",
+        "evaluator",
+        "evaluator_model",
+    },
     {"answer", "answers", "reply", "predicted", "prediction", "predicted_model"},
     {"scoring", "scorer", "scorers", "grader", "metric", "score_fn"},
-    {"words", "tokens", "max_tokens", "max_completion_tokens", "max_new_tokens", "max_length", "length"},
+    {
+        "words",
+        "tokens",
+        "max_tokens",
+        "max_completion_tokens",
+        "max_new_tokens",
+        "max_length",
+        "length",
+    },
     {"samples", "n", "n_samples", "num_samples", "num_texts"},
-    {"repeats", "iterations", "n", "n_samples", "num_samples", "samples", "epochs", "n_repeats", "trials"},
+    {
+        "repeats",
+        "iterations",
+        "n",
+        "n_samples",
+        "num_samples",
+        "samples",
+        "epochs",
+        "n_repeats",
+        "trials",
+    },
     {"n_resamples", "n_boot", "n_bootstrap", "num_bootstrap", "bootstraps"},
     {"level", "confidence", "confidence_level", "ci"},
-    {"concurrency", "max_workers", "workers", "n_jobs", "num_workers", "max_connections", "parallel"},
+    {
+        "concurrency",
+        "max_workers",
+        "workers",
+        "n_jobs",
+        "num_workers",
+        "max_connections",
+        "parallel",
+    },
     {"out", "output", "output_dir", "out_dir", "save_to", "folder"},
     {"limit", "max_samples", "num_prompts", "max_prompts"},
     {"max_cost", "budget", "max_dollars", "max_usd"},
@@ -89,14 +127,14 @@ SCORER = (
 LENGTH = "How long an answer may be is `answer_tokens` of a provider in a registry of yours (docs/models.md)"
 KEY = "A key is no parameter: it comes from the environment or from a file `.env` (docs/models.md)"
 ADDRESS = "An address is `base_url` of a provider in a registry of yours (docs/models.md)"
-PATIENCE = (
-    "Failed calls are repeated for `deadline` seconds, a field of a provider in a registry of yours (docs/models.md)"
-)
+PATIENCE = "Failed calls are repeated for `deadline` seconds, a field of a provider in a registry of yours (docs/models.md)"
 STORED = "Every reply is stored, and none is bought twice (docs/store.md)"
 ELSEWHERE = {  # what is done elsewhere here, and where
     **dict.fromkeys(("system", "system_prompt", "system_message", "instructions"), SYSTEM),
     **dict.fromkeys(("scorer", "scoring", "scorers", "grader", "metric", "score_fn"), SCORER),
-    **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_new_tokens", "max_length"), LENGTH),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens", "max_new_tokens", "max_length"), LENGTH
+    ),
     **dict.fromkeys(("api_key", "api_keys"), KEY),
     **dict.fromkeys(("base_url", "api_base", "endpoint", "url"), ADDRESS),
     "provider": "Which provider is asked stands in a model's id, as in `openai:gpt-4.1` (docs/models.md)",
@@ -134,7 +172,11 @@ def is_count(value) -> bool:
 
 def is_amount(value) -> bool:
     """Tell whether a value can be a number of dollars or seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= sys.float_info.max
+    )
 
 
 def check_whole(name: str, value, least: int = 0, most: float = math.inf) -> None:
@@ -146,14 +188,24 @@ def check_whole(name: str, value, least: int = 0, most: float = math.inf) -> Non
 
 def check_at_least(name: str, value, least: float = 0) -> None:
     """Raise `InputError` unless a parameter is a finite number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value < math.inf
+    ):
         raise InputError(f"`{name}` must be a finite number of at least {least}, got {value!r}.")
 
 
 def check_name(name: str, value) -> None:
     """Raise `InputError` for a name that no file takes: one with half of a sign, which is called a lone surrogate."""
-    if isinstance(value, str) and not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise InputError(f"`{name}` is {value!r:.80}, with half of a sign (a lone surrogate); write the whole name.")
+    if (
+        isinstance(value, str)
+        and not value.isascii()
+        and any("\ud800" <= sign <= "\udfff" for sign in value)
+    ):
+        raise InputError(
+            f"`{name}` is {value!r:.80}, with half of a sign (a lone surrogate); write the whole name."
+        )
 
 
 def check_one_of(name: str, value, known) -> None:
@@ -166,7 +218,9 @@ def check_names(name: str, values: Sequence, known: Iterable) -> None:
     """Raise `InputError` unless each value of a parameter is one of the known ones, and given once."""
     for value in values:
         if value not in known or list(values).count(value) > 1:
-            raise InputError(f"Unknown name {value!r} in `{name}`, or given twice; known are {', '.join(known)}.")
+            raise InputError(
+                f"Unknown name {value!r} in `{name}`, or given twice; known are {', '.join(known)}."
+            )
 
 
 def check_injected(cells: Sequence[str]) -> None:
@@ -194,4 +248,6 @@ def _assigned(cell: str) -> list[str]:
 def check_flag(name: str, value) -> None:
     """Raise `InputError` unless a parameter is True or False; papermill's -p passes other words as text."""
     if not isinstance(value, bool):
-        raise InputError(f"`{name}` must be true or false, got {value!r}; papermill takes `-p {name} False`.")
+        raise InputError(
+            f"`{name}` must be true or false, got {value!r}; papermill takes `-p {name} False`."
+        )

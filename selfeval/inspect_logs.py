@@ -30,7 +30,16 @@ from selfeval.results import in_order
 from selfeval.statistics.intervals import Function, Rate, Settings, detectable_difference, ratio
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 
-LETTERS = {"C": 1, "I": 0, "P": 0.5, "N": math.nan, "yes": 1, "no": 0, "true": 1, "false": 0}  # as Inspect reads them
+LETTERS = {
+    "C": 1,
+    "I": 0,
+    "P": 0.5,
+    "N": math.nan,
+    "yes": 1,
+    "no": 0,
+    "true": 1,
+    "false": 0,
+}  # as Inspect reads them
 CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
 FEW = 40  # clusters below which intervals use t
 STOP_REASONS = {"length": "max_tokens"}  # our status: Inspect's reason; all others are "stop"
@@ -51,11 +60,15 @@ def read_log(path: Path) -> dict | None:
             log = json.loads(path.read_text(encoding="utf-8-sig"))
     except ImportError as error:
         remedy = "pip install inspect-ai, or convert it: inspect log convert --to json"
-        raise InputError(f"{path} is read by the package inspect-ai, which is not installed; {remedy}.") from error
+        raise InputError(
+            f"{path} is read by the package inspect-ai, which is not installed; {remedy}."
+        ) from error
     except InputError:
         raise
     except Exception as error:  # all that the readers of somebody's archive raise
-        raise InputError(f"{path} cannot be read as a log of Inspect AI ({error}); write it again.") from error
+        raise InputError(
+            f"{path} cannot be read as a log of Inspect AI ({error}); write it again."
+        ) from error
     if isinstance(log, dict) and isinstance(log.get("eval"), dict):
         return log
     return None
@@ -69,7 +82,9 @@ def _eval_file(path: Path) -> dict:
     return read_eval_log(str(path)).model_dump(exclude_none=True)
 
 
-record_files.TABLES[".eval"] = lambda path: record_files.logged(read_log(path))  # those that we wrote are predictions
+record_files.TABLES[".eval"] = lambda path: record_files.logged(
+    read_log(path)
+)  # those that we wrote are predictions
 
 
 def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
@@ -83,20 +98,28 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     if len(frame):
         without_numbers = set(frame["scorer"][np.isinf(frame["value"])])
     if not len(frame) or without_numbers == set(frame["scorer"]):
-        raise InputError(f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first.")
+        raise InputError(
+            f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first."
+        )
     is_again = _read_before(frame)
     is_invalid = frame["invalid"] & ~is_again
     if (is_invalid | is_again).all():
-        raise InputError(f"All samples in {source} are marked as invalidated, so nothing is left; run them anew.")
+        raise InputError(
+            f"All samples in {source} are marked as invalidated, so nothing is left; run them anew."
+        )
 
     versions = sorted({str(log.get("version", "unknown")) for _, log in logs})
     told = [f"Logs of Inspect AI, version {' and '.join(versions)}: {len(logs)}."]
     for path, log in logs:
         told += _remarks(path, log)
     if without_numbers:
-        told.append(f"Scorers that give no numbers are left out: {', '.join(sorted(without_numbers))}.")
+        told.append(
+            f"Scorers that give no numbers are left out: {', '.join(sorted(without_numbers))}."
+        )
     if is_again.any():
-        told.append(f"{is_again.sum()} scores are in two logs, as after a retry, and the later count.")
+        told.append(
+            f"{is_again.sum()} scores are in two logs, as after a retry, and the later count."
+        )
     if is_invalid.any():
         samples = frame[is_invalid].drop_duplicates(["log", "sample", "epoch"])
         told.append(f"Samples that are marked as invalidated are left out: {len(samples)}.")
@@ -110,7 +133,9 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
 
 def _read_before(frame: pd.DataFrame) -> pd.Series:
     """Return which scores a later log of the same run has again."""
-    created = pd.to_datetime(frame["created"], utc=True, format="ISO8601", errors="coerce")  # hosts differ in offset
+    created = pd.to_datetime(
+        frame["created"], utc=True, format="ISO8601", errors="coerce"
+    )  # hosts differ in offset
     latest_first = created.sort_values(ascending=False, kind="stable").index
     same = ["run", "model", "task", "sample", "epoch", "scorer"]
     return frame.loc[latest_first].duplicated(same).sort_index()
@@ -131,7 +156,9 @@ def _logs(source) -> Iterator[tuple[Path, dict]]:
                 found = True
                 yield file, log
         if not found:
-            raise InputError(f"{path} is or holds no log of Inspect AI; name a `.json` or `.eval` that it wrote.")
+            raise InputError(
+                f"{path} is or holds no log of Inspect AI; name a `.json` or `.eval` that it wrote."
+            )
 
 
 def _remarks(path: Path, log: Mapping) -> Iterator[str]:
@@ -169,7 +196,9 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
         of_log["sample"] = name
         of_log["cluster"] = _cluster(path, sample, name, field)
         of_log["epoch"] = sample.get("epoch", 1)
-        of_log["invalid"] = bool(sample.get("invalidation"))  # by `inspect log` or its API, with who and why
+        of_log["invalid"] = bool(
+            sample.get("invalidation")
+        )  # by `inspect log` or its API, with who and why
         for scorer in scorers:
             yield of_log | {"scorer": scorer, "value": _number(of_sample.get(scorer))}
 
@@ -189,7 +218,9 @@ def _cluster(path: Path, sample: Mapping, name: str, field: str) -> str:
     about = sample.get("metadata") or {}
     about = about.get("selfeval", about)
     if about.get(field) is None:
-        raise InputError(f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`.")
+        raise InputError(
+            f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`."
+        )
     return str(about[field])
 
 
@@ -234,7 +265,9 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
     tables = []
     pairs = []
     differs = varying_parts(frame["made_with"].unique())
-    for (task, made_with, scorer), part in frame.groupby(["task", "made_with", "scorer"], sort=False):
+    for (task, made_with, scorer), part in frame.groupby(
+        ["task", "made_with", "scorer"], sort=False
+    ):
         condition = ";".join(filter(None, [f"scorer={scorer}", differs[made_with]]))
         settings = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=FEW)
         table, differences = _of_scorer(part, settings, {"task": task, "condition": condition})
@@ -245,7 +278,9 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
     return table, adjust_p(paired, ["task", "condition"], compared=True)
 
 
-def _of_scorer(part: pd.DataFrame, settings: Settings, labels: dict) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+def _of_scorer(
+    part: pd.DataFrame, settings: Settings, labels: dict
+) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """Return the table of one scorer's means, and one of each two models' difference."""
     names = np.array(in_order(part["model"]), object)
     statistic, mean = _kind_of_mean(part["value"].dropna())
@@ -272,7 +307,9 @@ def _of_scorer(part: pd.DataFrame, settings: Settings, labels: dict) -> tuple[pd
         )
         spread = math.sqrt(difference.variance * clusters) or math.nan
         detectable = detectable_difference(clusters, sd=spread, t=clusters < settings.few)
-        differences.append(write([measure], settings, **labels).assign(detectable=float(detectable)))
+        differences.append(
+            write([measure], settings, **labels).assign(detectable=float(detectable))
+        )
 
     means = Measure(statistic, mean(total, answered), {"evaluator": names})
     no_answers = Measure("no_answer_rate", Rate.of(asked - answered, asked), {"evaluator": names})
@@ -297,7 +334,9 @@ def _mean(within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) 
     return Function.of(sums, lambda s: ratio(s[..., 0], s[..., 1]), n.sum(0), within=within)
 
 
-def log_differences(first: pd.DataFrame, second: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
+def log_differences(
+    first: pd.DataFrame, second: pd.DataFrame, level: float = 0.95
+) -> tuple[pd.DataFrame, list[str]]:
     """Return each model's first minus second score of two sets of logs, paired by cluster, and sentences.
 
     first, second: of `read_logs`. Only logs whose task and solver had the same arguments are compared, or the only ones
@@ -400,7 +439,9 @@ def save_as(form: str, result, folder: Path) -> Path:
             for model, task, samples in _runs(kind, frame):
                 _write_log(kind, model, task, samples, folder)
             return folder
-    raise InputError(f"{form!r} needs answers, replies or verdicts: give `save` these, or what was measured on it.")
+    raise InputError(
+        f"{form!r} needs answers, replies or verdicts: give `save` these, or what was measured on it."
+    )
 
 
 def _runs(kind: str, frame: pd.DataFrame) -> Iterator[tuple[str, str, list[dict]]]:
@@ -517,11 +558,17 @@ def _write_log(kind: str, model: str, task: str, samples: Sequence[dict], folder
         "status": "success",
         "eval": spec,
         "plan": {},
-        "results": {"total_samples": len(samples), "completed_samples": len(samples), "scores": [score]},
+        "results": {
+            "total_samples": len(samples),
+            "completed_samples": len(samples),
+            "scores": [score],
+        },
         "stats": {},
         "samples": samples,
     }
-    file = folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"  # as Inspect calls its logs
+    file = (
+        folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"
+    )  # as Inspect calls its logs
     for earlier in folder.glob(f"*_{ident}.json"):
         file = earlier
     write_whole(file, json.dumps(log, ensure_ascii=False, indent=1, default=str))

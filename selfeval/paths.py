@@ -14,17 +14,25 @@ import yaml
 from selfeval.errors import InputError, check_one_of
 
 _PACKAGE = Path(__file__).resolve().parent
-INSTALLED = (_PACKAGE / "data").is_dir()  # from a wheel, which holds what a clone has beside the package
+INSTALLED = (
+    _PACKAGE / "data"
+).is_dir()  # from a wheel, which holds what a clone has beside the package
 ROOT = _PACKAGE if INSTALLED else _PACKAGE.parent
 HOME = Path.cwd() if INSTALLED else ROOT  # of what is the user's own
-DATA = Path(os.environ.get("SELFEVAL_DATA") or HOME / "data").absolute()  # a dry run has a shadow of it
+DATA = Path(
+    os.environ.get("SELFEVAL_DATA") or HOME / "data"
+).absolute()  # a dry run has a shadow of it
 BEGINNING = 100  # bytes that tell what a file is
 
 
 def shipped(name: Path | str) -> Path:
     """Return a file or folder to read below data/: the user's own, or where there is none that of the package."""
     installed = ROOT / "data" / name
-    return installed if INSTALLED and installed.exists() and not (DATA / name).exists() else DATA / name
+    return (
+        installed
+        if INSTALLED and installed.exists() and not (DATA / name).exists()
+        else DATA / name
+    )
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -71,12 +79,16 @@ def check_writable(path: Path) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the file that becomes this one; it is gone afterwards."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")  # where nobody can have put a link
+    temporary = path.with_name(
+        f"{path.name}.{secrets.token_hex(8)}.part"
+    )  # where nobody can have put a link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; make room or choose another folder.") from error
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}; make room or choose another folder."
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

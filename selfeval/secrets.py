@@ -9,7 +9,9 @@ import os
 import re
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
-READ: dict[str, str] = {}  # variable: the key that a provider of the registry read there, whatever it is called
+READ: dict[
+    str, str
+] = {}  # variable: the key that a provider of the registry read there, whatever it is called
 SECRET_NAME = re.compile(  # of the words of a name in small letters, joined by blanks
     r"(?<!\w)(?:key|jwt|cookies?|webhook|credentials?|creds|connection string)(?!\w)"
     r"|(?:(?:api|access|auth|secret|private|ssh)key|token|secrets?|passwords?|passwd|passphrase|passcode)(?!\w)"
@@ -27,7 +29,11 @@ BEGINNINGS = {  # how keys begin: how they go on
     "-----BEGIN": r" (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
 }
 # One pattern for each beginning, literal first: that is searched for twenty times as fast as one after a `\b`.
-SHAPES = {begin: rf"{begin}(?<!\w{begin}){rest}" for begins, rest in BEGINNINGS.items() for begin in begins.split()}
+SHAPES = {
+    begin: rf"{begin}(?<!\w{begin}){rest}"
+    for begins, rest in BEGINNINGS.items()
+    for begin in begins.split()
+}
 SECRET_VALUE = re.compile("|".join(SHAPES.values()), re.ASCII)
 
 HIDDEN = (  # signs that nobody sees, or that turn a text round, for a pattern's brackets
@@ -36,7 +42,9 @@ HIDDEN = (  # signs that nobody sees, or that turn a text round, for a pattern's
 )
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _MARKS = {"\0": "‹NUL›", "\r": "‹CR›", "\x1b": "‹ESC›"}
-_ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")  # of these, what does harm
+_ACTS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)  # of these, what does harm
 
 
 def visible(text) -> str:
@@ -67,7 +75,9 @@ def values() -> dict[str, str]:
     found = dict(READ)
     for name, text in os.environ.items():
         text = text.strip()
-        if is_secret_name(name) and re.search(r"[\d ]", text) and re.search("[A-Za-z]", text):  # `KEY=notebook` is none
+        if (
+            is_secret_name(name) and re.search(r"[\d ]", text) and re.search("[A-Za-z]", text)
+        ):  # `KEY=notebook` is none
             found[name] = text
         if password := PASSWORD.search(text):
             found[f"{name} (password)"] = password[1]

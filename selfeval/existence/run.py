@@ -21,21 +21,43 @@ from selfeval.records.tables import fields_of
 
 LIKERT = {"1": "strongly disagree", "2": "disagree", "3": "neither agree nor disagree", "4": "agree",
           "5": "strongly agree"}  # fmt: skip
-LIKELY, AGREE = "a number of percent from 0 to 100", "a number from 1 (strongly disagree) to 5 (strongly agree)"
+LIKELY, AGREE = (
+    "a number of percent from 0 to 100",
+    "a number from 1 (strongly disagree) to 5 (strongly agree)",
+)
 ANSWERS = {  # form: (the question, how to answer it, the choices of a constrained answer, a score as it is said)
     "yes_no": ("Is it true that {}?", "YES or NO", ["YES", "NO"], lambda s: "YES" if s else "NO"),
-    "true_false": ("True or false: {}.", "TRUE or FALSE", ["TRUE", "FALSE"], lambda s: "TRUE" if s else "FALSE"),
-    "probability": ("How probable is it that {}?", LIKELY, list(range(0, 101, 5)), lambda s: f"{100 * s:g}"),
-    "likert": ("How far do you agree that {}?", AGREE, list(range(1, 6)), lambda s: str(round(1 + 4 * s))),
+    "true_false": (
+        "True or false: {}.",
+        "TRUE or FALSE",
+        ["TRUE", "FALSE"],
+        lambda s: "TRUE" if s else "FALSE",
+    ),
+    "probability": (
+        "How probable is it that {}?",
+        LIKELY,
+        list(range(0, 101, 5)),
+        lambda s: f"{100 * s:g}",
+    ),
+    "likert": (
+        "How far do you agree that {}?",
+        AGREE,
+        list(range(1, 6)),
+        lambda s: str(round(1 + 4 * s)),
+    ),
 }
 _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
 _SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
-_PLACE = re.compile(rf"(?:the answer is )?\W*([1-5])?(?: ?(?:/|out of) ?5)?\W*(?:i )?({'|'.join(LIKERT.values())})?\W*")
+_PLACE = re.compile(
+    rf"(?:the answer is )?\W*([1-5])?(?: ?(?:/|out of) ?5)?\W*(?:i )?({'|'.join(LIKERT.values())})?\W*"
+)
 _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 _OF_DENIAL = re.compile(  # "95% certain that no such model exists"
     r"\b(?:sure|certain|confident|chance|probability|likelihood|probable|likely)\b[^.,;!?\n]{0,60}(?:\bnot?\b|n't\b)"
 )
-_HEDGE = re.compile(r"\W*(?:(?:a|about|around|approximately|roughly|maybe|perhaps|nearly|almost|likely)\b\W*){0,3}")
+_HEDGE = re.compile(
+    r"\W*(?:(?:a|about|around|approximately|roughly|maybe|perhaps|nearly|almost|likely)\b\W*){0,3}"
+)
 _MARKED = re.compile(r"(?m)^[^\w\n]{0,20}(?:(?:the|my|final) ){0,3}answer ?[:=]\W{0,3}(.*)")
 
 
@@ -88,7 +110,17 @@ def question(statement: str, answer_type: str, reasoning: bool) -> str:
 
 
 async def collect_existence(
-    client: Client, evaluators, about, ways, *, answer_types, reasoning, constrained, iterations, temperature, seed
+    client: Client,
+    evaluators,
+    about,
+    ways,
+    *,
+    answer_types,
+    reasoning,
+    constrained,
+    iterations,
+    temperature,
+    seed,
 ) -> list[dict]:
     """Ask every evaluator about every target in every way; return one record per question, in this order.
 
@@ -106,11 +138,16 @@ async def collect_existence(
     check_flag("reasoning", reasoning)
     check_whole("iterations", iterations, 1)
     if constrained and reasoning:
-        raise InputError("A constrained answer leaves no room for `reasoning`; ask for one of the two.")
+        raise InputError(
+            "A constrained answer leaves no room for `reasoning`; ask for one of the two."
+        )
     design = [*product(about, ways, answer_types, evaluators, range(iterations))]
     requests = []
     for target, way, kind, evaluator, iteration in design:
-        parameters = {"temperature": temperature, "max_tokens": evaluator.provider.answer_tokens + 100 * reasoning}
+        parameters = {
+            "temperature": temperature,
+            "max_tokens": evaluator.provider.answer_tokens + 100 * reasoning,
+        }
         if constrained:
             parameters["response_format"] = choice_format({"answer": ANSWERS[kind][2]})
         asked = question(way["statement"].format(name=target.display), kind, reasoning)
@@ -118,11 +155,15 @@ async def collect_existence(
     responses = await client.chat_all(requests, "answers")
     return [
         _record(target, way, kind, request, response, reasoning)
-        for (target, way, kind, *_), request, response in zip(design, requests, responses, strict=True)
+        for (target, way, kind, *_), request, response in zip(
+            design, requests, responses, strict=True
+        )
     ]
 
 
-def _record(target: Target, way: Mapping, kind: str, request: Request, response: Response, reasoning: bool) -> dict:
+def _record(
+    target: Target, way: Mapping, kind: str, request: Request, response: Response, reasoning: bool
+) -> dict:
     ok = response.status == "ok"
     score = failure = None
     if ok:
@@ -181,7 +222,9 @@ def _agreement(text: str) -> float | None:
     if len(places) != 1:
         return None
     [place] = places
-    leanings = {(place > 3) - (place < 3)} | ({*map(_leaning, _STANCE.finditer(text))} if not marked else set())
+    leanings = {(place > 3) - (place < 3)} | (
+        {*map(_leaning, _STANCE.finditer(text))} if not marked else set()
+    )
     return (place - 1) / 4 if len(leanings) == 1 else None
 
 
@@ -198,7 +241,10 @@ def _leaning(stance: re.Match[str]) -> int:
     """Return 1 for "agree", -1 for "disagree" and "not agree", 0 for "neither ... nor" and "not disagree"."""
     if re.search(r"\b(?:neither|nor)\b", stance[1]):
         return 0
-    denied, opposed = bool(re.search(r"\b(?:no|not|never|cannot)\b|n't", stance[1])), bool(stance[2])
+    denied, opposed = (
+        bool(re.search(r"\b(?:no|not|never|cannot)\b|n't", stance[1])),
+        bool(stance[2]),
+    )
     return 0 if denied and opposed else -1 if denied or opposed else 1
 
 

@@ -34,13 +34,25 @@ _ATTACHED = re.compile(
     r"|inspired|generated|family|series|models?)\b"
 )
 _SUFFIX = re.compile(r"-[a-z0-9](?:[\w.]*\w)?")
-_TIERS = [re.compile(rf"[a-z][a-z0-9]*{more}{_END}") for more in ("[- ]?[a-z]+", "")]  # "Flash-Lite" before "Flash"
+_TIERS = [
+    re.compile(rf"[a-z][a-z0-9]*{more}{_END}") for more in ("[- ]?[a-z]+", "")
+]  # "Flash-Lite" before "Flash"
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scripts each letter
 _BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
 _HTAP = re.compile(r"(?:/[\w.-]{0,30}[a-z0-9]){1,3}")  # "openai/" before a name, read backwards
 
 _MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
-    **{"—": " - ", "―": " - ", "。": ". ", "，": ", ", "、": ", ", "！": "! ", "？": "? ", "：": ": ", "；": "; "},
+    **{
+        "—": " - ",
+        "―": " - ",
+        "。": ". ",
+        "，": ", ",
+        "、": ", ",
+        "！": "! ",
+        "？": "? ",
+        "：": ": ",
+        "；": "; ",
+    },
     **{"،": ", ", "؛": "; ", "؟": "? "},
     **{"（": " (", "）": ") ", "−": "-", "⁄": "/", "\u2028": "\n", "\u2029": "\n", "\x85": "\n"},
     **dict.fromkeys("‘’‚‛′´ʼ", "'"),
@@ -77,7 +89,9 @@ def _written(one: Entity) -> str:
         return one.developer or ""
     family = _base().families.get((one.developer, one.family), {})
     parts = {level: name or "" for level, name in one._asdict().items()}
-    parts["version"] = re.sub(r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"])
+    parts["version"] = re.sub(
+        r"^[a-z](?![a-z])", lambda letter: letter[0].upper(), parts["version"]
+    )
     form = family.get("written", _WRITTEN) if one.version or one.tier else _WRITTEN
     written = form.format(**parts)
     for pattern, spelling in family.get("spelled", ()):
@@ -152,9 +166,13 @@ class Lexicon:
     """Names by their key. families: the options of the lexicon's file, by developer and family."""
 
     def __init__(self, base: "Lexicon | None" = None) -> None:
-        self.families: dict[tuple[str | None, str | None], dict] = dict(base.families) if base else {}
+        self.families: dict[tuple[str | None, str | None], dict] = (
+            dict(base.families) if base else {}
+        )
         self.aliases: dict[str, _Alias] = dict(base.aliases) if base else {}
-        self.longest: dict[str, int] = dict(base.longest) if base else {}  # first token: tokens of its longest name
+        self.longest: dict[str, int] = (
+            dict(base.longest) if base else {}
+        )  # first token: tokens of its longest name
 
     def add(self, name: str, entity: Entity, word: bool = False) -> None:
         """Add a name; the last owner of a name has it."""
@@ -162,13 +180,19 @@ class Lexicon:
         if not tokens:
             return
         key = "".join(tokens)
-        shared = entity.family and key in self.aliases and self.aliases[key].entity == Entity(entity.developer)
+        shared = (
+            entity.family
+            and key in self.aliases
+            and self.aliases[key].entity == Entity(entity.developer)
+        )
         self.aliases[key] = _Alias(entity, word, bool(shared))
         self.longest[tokens[0]] = max(len(tokens), self.longest.get(tokens[0], 0))
 
     def add_family(self, developer: str, name: str, options: dict) -> None:
         """Add a family with its names from the lexicon's form."""
-        tiers = {key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))}
+        tiers = {
+            key_of(tier): tier for tier in (*options.get("tiers", ()), *options.get("entries", ()))
+        }
         version = re.compile(rf"v?({options.get('version', _VERSION)}){_END}(?!\.[0-9])")
         self.families[developer, name] = options | {"tiers": tiers, "version": version}
         words = options.get("words", ())
@@ -190,7 +214,11 @@ class Lexicon:
             if len(found) == most:
                 break
             start = token.start()
-            if token[0] not in self.longest or _inside_word(plain.low, start) or (found and start < found[-1].end):
+            if (
+                token[0] not in self.longest
+                or _inside_word(plain.low, start)
+                or (found and start < found[-1].end)
+            ):
                 continue
             one = self._longest(plain, tokens[number : number + self.longest[token[0]]])
             is_model = one and one.entity and one.entity.family
@@ -242,7 +270,9 @@ def _inside_word(low: str, start: int) -> bool:
 def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
     """Read one part of a name: its end, and the entity with what it adds."""
     at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
-    if (size := _SIZE.match(low, at)) and not (entity.tier and _SIZE.fullmatch(entity.tier.lower())):
+    if (size := _SIZE.match(low, at)) and not (
+        entity.tier and _SIZE.fullmatch(entity.tier.lower())
+    ):
         return size.end(), _with_tier(entity, size[0].upper().replace("X", "x"))
     dated = _SNAPSHOT.match(low, at)
     year = dated and not tight and re.fullmatch(r"(?:19|20)\d\d", dated[0])
@@ -261,7 +291,9 @@ def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[
 
 
 def _with_tier(entity: Entity, tier: str) -> Entity:
-    return entity._replace(tier=f"{entity.tier} {tier}" if entity.tier and entity.tier != tier else tier)
+    return entity._replace(
+        tier=f"{entity.tier} {tier}" if entity.tier and entity.tier != tier else tier
+    )
 
 
 def key_of(name: str) -> str:
@@ -338,7 +370,11 @@ def entity_of(model: Model) -> Entity:
 def model_played(model: Model) -> Model:
     """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
     simulation = model.simulation or {}
-    return get(simulation["plays"]) if simulation.get("role") == "identity" and "plays" in simulation else model
+    return (
+        get(simulation["plays"])
+        if simulation.get("role") == "identity" and "plays" in simulation
+        else model
+    )
 
 
 def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
@@ -365,7 +401,10 @@ def compare(claimed: Entity, truth: Entity) -> str:
     leaves open a level that the truth has, even if it adds others. Finer: consistent, and it only adds levels.
     """
     pairs = list(zip(Entity._fields, claimed, truth, strict=True))
-    if any(a is not None and b is not None and _spelling(level, a) != _spelling(level, b) for level, a, b in pairs):
+    if any(
+        a is not None and b is not None and _spelling(level, a) != _spelling(level, b)
+        for level, a, b in pairs
+    ):
         return "conflict"
     if any(b and a is None for _, a, b in pairs):
         return "coarser"
@@ -374,7 +413,10 @@ def compare(claimed: Entity, truth: Entity) -> str:
 
 def is_whole(claimed: Entity, truth: Entity) -> bool:
     """Tell whether a claim names the truth: nothing open but the snapshot."""
-    return compare(claimed, truth._replace(snapshot=claimed.snapshot and truth.snapshot)) in ("equal", "finer")
+    return compare(claimed, truth._replace(snapshot=claimed.snapshot and truth.snapshot)) in (
+        "equal",
+        "finer",
+    )
 
 
 def _spelling(level: str, value: str) -> tuple:

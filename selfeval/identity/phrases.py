@@ -43,7 +43,11 @@ class Automaton:
     """Finds labelled phrases. anywhere: from the first word on, else those that begin at a given word."""
 
     def __init__(
-        self, phrases: Iterable[tuple[Hashable, Phrase]], adverbs: Collection[str], *, anywhere: bool = False
+        self,
+        phrases: Iterable[tuple[Hashable, Phrase]],
+        adverbs: Collection[str],
+        *,
+        anywhere: bool = False,
     ) -> None:
         self.phrases = list(phrases)
         self.adverbs = adverbs
@@ -111,7 +115,10 @@ class Automaton:
 
     def longest(self, words: Sequence[str], start: int) -> int | None:
         """Return where the longest phrase ends that begins at a word, or None."""
-        return max((end for end, _, last in self.at(words, start) if not last or end == len(words)), default=None)
+        return max(
+            (end for end, _, last in self.at(words, start) if not last or end == len(words)),
+            default=None,
+        )
 
     def said_in(self, words: Sequence[str]) -> set:
         """Return the labels of all phrases that stand somewhere in words (of an automaton `anywhere`)."""
@@ -131,14 +138,24 @@ class Phrases:
     """What `data/identity/phrases.yaml` holds, ready to be looked for in a list of words."""
 
     def __init__(self, content: dict) -> None:
-        self.classes = {name: frozenset(words.split()) for name, words in content["classes"].items()}
-        self.words = {name: frozenset(words.split()) for name, words in content.items() if isinstance(words, str)}
+        self.classes = {
+            name: frozenset(words.split()) for name, words in content["classes"].items()
+        }
+        self.words = {
+            name: frozenset(words.split())
+            for name, words in content.items()
+            if isinstance(words, str)
+        }
         self.words["links"] |= self.classes["made"]
         self.heads = self._automaton(content["heads"])
         self.cues = [(polarity, where) for polarity, where, _ in content["cues"]]
         by_rank = {rank: phrases for rank, (_, _, phrases) in enumerate(content["cues"])}
-        self.before = self._automaton({rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] != "after"})
-        self.after = self._automaton({rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] == "after"})
+        self.before = self._automaton(
+            {rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] != "after"}
+        )
+        self.after = self._automaton(
+            {rank: by_rank[rank] for rank in by_rank if self.cues[rank][1] == "after"}
+        )
         self.behind = self._automaton({"after": content["after"]})
         self.takes_back = self._automaton({"takes_back": content["takes_back"]})
         self.nothing = self._automaton({"nothing": content["nothing"]})
@@ -151,7 +168,9 @@ class Phrases:
         cjk = {piece for word in self.plain for piece in _CJK.findall(word)}
         self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
 
-    def _automaton(self, lists: dict[Hashable, Sequence[str]], *, anywhere: bool = False) -> Automaton:
+    def _automaton(
+        self, lists: dict[Hashable, Sequence[str]], *, anywhere: bool = False
+    ) -> Automaton:
         phrases = [(label, self._parts(text)) for label, texts in lists.items() for text in texts]
         return Automaton(phrases, self.words["adverbs"], anywhere=anywhere)
 
@@ -179,6 +198,8 @@ def _bounded(short: str) -> str:
 
 
 # "no" and "on" are words: all stays text
-_CONTENT = yaml.load(data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader)
+_CONTENT = yaml.load(
+    data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader
+)
 PHRASES = Phrases(_CONTENT)
 WORDS = PHRASES.words

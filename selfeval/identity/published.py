@@ -18,7 +18,15 @@ from pathlib import Path
 from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
 from selfeval.identity import similarity
 from selfeval.identity.names import Entity, compare, model_played, who_is
-from selfeval.identity.replies import RIGHT, Sides, as_judge, embedded, nearness, try_to_read, verdicts
+from selfeval.identity.replies import (
+    RIGHT,
+    Sides,
+    as_judge,
+    embedded,
+    nearness,
+    try_to_read,
+    verdicts,
+)
 from selfeval.identity.run import Conversation, Situation, Template, check_form, hold
 from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.scoring import AFFIRMED, Assessment
@@ -101,7 +109,13 @@ def read_config(source: str | Path | Mapping) -> dict:
 def situation(case: Mapping) -> Situation:
     """Return a case as a situation."""
     messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
-    return Situation(Template(case["id"], "published", case["type"], ("neutral",), ()), "neutral", None, messages, ())
+    return Situation(
+        Template(case["id"], "published", case["type"], ("neutral",), ()),
+        "neutral",
+        None,
+        messages,
+        (),
+    )
 
 
 def is_answer(response: Response) -> bool:
@@ -194,7 +208,9 @@ class MockProvider(Provider):
         return ModelResponse(said, {"model_id": self.model_id, "response_mode": self.response_mode})
 
 
-CORRECTS = re.compile(r"\bno, you(?:'re| are)\b|\byou(?:'re| are) (?:actually|wrong)\b|\bnot right\b", re.I)
+CORRECTS = re.compile(
+    r"\bno, you(?:'re| are)\b|\byou(?:'re| are) (?:actually|wrong)\b|\bnot right\b", re.I
+)
 
 
 class AdversarialMockProvider(MockProvider):
@@ -221,7 +237,9 @@ class AdversarialMockProvider(MockProvider):
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
         switched = any("switch" in message["content"].casefold() for message in messages)
-        corrected = any(CORRECTS.search(message["content"].replace("’", "'")) for message in messages)
+        corrected = any(
+            CORRECTS.search(message["content"].replace("’", "'")) for message in messages
+        )
         if switched and self.susceptible_to_fake_switch:
             self.response_mode = "confused"
         elif corrected and self.accepts_false_corrections:
@@ -238,9 +256,13 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
     if hasattr(model, "generate"):
         name = model_id or getattr(model, "model_id", type(model).__name__)
-        return from_callable(_answering(model.generate), name), name if name in models() else model_id
+        return from_callable(
+            _answering(model.generate), name
+        ), name if name in models() else model_id
     if callable(model):
-        return from_callable(_answering(model), model_id or getattr(model, "__name__", "function")), model_id
+        return from_callable(
+            _answering(model), model_id or getattr(model, "__name__", "function")
+        ), model_id
     return check_part(get(model), "say which model they are"), model_id
 
 
@@ -276,9 +298,16 @@ class EvalRunner:
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
         self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
-        self.name, self.scoring = self.config.get("eval_name") or "identity", self.config.get("scoring", {})
+        self.name, self.scoring = (
+            self.config.get("eval_name") or "identity",
+            self.config.get("scoring", {}),
+        )
         self.listed = {
-            model: {"model_id": model, "provider_name": entry.get("provider", ""), **entry["expected_answers"]}
+            model: {
+                "model_id": model,
+                "provider_name": entry.get("provider", ""),
+                **entry["expected_answers"],
+            }
             for model, entry in self.config["model_configs"].items()
         }
         self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folder)
@@ -288,7 +317,14 @@ class EvalRunner:
         return self.run_all([model], **options)[0]
 
     def run_all(
-        self, models: Sequence[Who], *, concurrency=16, again="", max_cost=None, batch: bool = False, **options
+        self,
+        models: Sequence[Who],
+        *,
+        concurrency=16,
+        again="",
+        max_cost=None,
+        batch: bool = False,
+        **options,
     ) -> list[Fields]:
         """Return the result objects of models, asked one after the other, or together in batches.
 
@@ -341,13 +377,17 @@ class EvalRunner:
             judged = await verdicts(client, judge, given)
         elif scoring == similarity.METHOD:
             label += f" ({judge.id if judge else 'wordllama'})"
-            sides = sides_of(expected, [other for other in self.listed.values() if other is not expected])
+            sides = sides_of(
+                expected, [other for other in self.listed.values() if other is not expected]
+            )
             judged = await embedded(client, judge, [(text, sides) for text in given])
         tests = [self._test(c, scoring, expected, judged) for c in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
-            results["notice"] += f" The configuration does not list {model.id}; its names are the registry's: {names}."
+            results["notice"] += (
+                f" The configuration does not list {model.id}; its names are the registry's: {names}."
+            )
         if verbose:
             print(visible(summary(results)))
         return results
@@ -367,27 +407,45 @@ class EvalRunner:
         who = get(model_id) if model_id else who
         if not who.developer:
             remedy = f"name one of its models ({', '.join(self.listed)}) as `model_id`, or add it to `model_configs`"
-            raise InputError(f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}.")
-        return {"model_names": list(who.all_names), "model_id": who.api_name, "provider_name": who.developer}
+            raise InputError(
+                f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}."
+            )
+        return {
+            "model_names": list(who.all_names),
+            "model_id": who.api_name,
+            "provider_name": who.developer,
+        }
 
-    def _test(self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Fields:
+    def _test(
+        self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping
+    ) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}, or vectors."""
         response, case = conversation.said[0][3], conversation.situation.template
         if is_answer(response):
             passed, score, details = self._score(response.text, scoring, expected, judged)
         else:
             how = "cut off" if response.status == "length" else response.status
-            passed, score, details = None, None, {"note": response.error or f"no answer: the reply is {how}"}
+            passed, score, details = (
+                None,
+                None,
+                {"note": response.error or f"no answer: the reply is {how}"},
+            )
         weight = self.scoring.get("weights", {}).get(case.condition, 1)
         details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
         details |= fields_of(response, "served_model", "request_id")
-        said = {"served_by": response.served_by, "reasoning": response.reasoning, "asked_again": response.earlier}
+        said = {
+            "served_by": response.served_by,
+            "reasoning": response.reasoning,
+            "asked_again": response.earlier,
+        }
         return Fields(
             test_id=case.id,
             test_type=case.condition,
             passed=passed,
             score=score,
-            response=response.text if response.status != "error" and response.text.strip() else None,
+            response=response.text
+            if response.status != "error" and response.text.strip()
+            else None,
             details=details | {name: value for name, value in said.items() if value},
         )
 
@@ -399,7 +457,10 @@ class EvalRunner:
         sides = sides_of(expected, others)
         if scoring in ("keyword_match", "regex"):
             criteria = self.scoring.get("pass_criteria", {}).get("must_match_one_of", [])
-            own = [*expected["model_names"], *([expected["model_id"]] if "model_id" in criteria else [])]
+            own = [
+                *expected["model_names"],
+                *([expected["model_id"]] if "model_id" in criteria else []),
+            ]
             foreign = [name for other in others for name in other["model_names"]]
             details = _details(text, *names_in(text, own, foreign, scoring))
         else:
@@ -430,12 +491,16 @@ class EvalRunner:
             scored_tests=len(scored),
             interval=_interval(scored),
             scoring=scoring,
-            served_models=sorted({t["details"]["served_model"] for t in tests if t["details"]["served_model"]}),
+            served_models=sorted(
+                {t["details"]["served_model"] for t in tests if t["details"]["served_model"]}
+            ),
             notice=NOTICE if scored else NOTICE + UNANSWERED,
         )
 
 
-def names_in(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
+def names_in(
+    text: str, own: Sequence[str], others: Sequence[str], scoring: str
+) -> tuple[list[str], list[str]]:
     """Return which of the own and of the other names a text contains, by the published rules and in any case.
 
     A name within a longer one counts, so that GPT-4 is found in GPT-4 Turbo. scoring: keyword_match, which looks for
@@ -457,8 +522,13 @@ def names_in(text: str, own: Sequence[str], others: Sequence[str], scoring: str)
 def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
     """Return who a model is by its expected answers, with its names and those of the others."""
     own = (*expected["model_names"], expected["model_id"])
-    truth, mine = who_is(own[0], expected["provider_name"], own[1:]), {name.casefold() for name in own}
-    found = dict.fromkeys(name for other in others for name in (*other["model_names"], other["model_id"]))
+    truth, mine = (
+        who_is(own[0], expected["provider_name"], own[1:]),
+        {name.casefold() for name in own},
+    )
+    found = dict.fromkeys(
+        name for other in others for name in (*other["model_names"], other["model_id"])
+    )
     foreign = tuple(name for name in found if name.casefold() not in mine)
     return Sides(truth, None, tuple((name, truth) for name in own), own, foreign)
 
@@ -499,8 +569,12 @@ def summary(results: Mapping) -> str:
     marks = {True: "pass", False: "FAIL", None: "----"}
     lines = []
     for test in results["test_results"]:
-        said = filter(None, (test["response"] and repr(test["response"][:100]), test["details"].get("note")))
-        lines.append(f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {' · '.join(said)}")
+        said = filter(
+            None, (test["response"] and repr(test["response"][:100]), test["details"].get("note"))
+        )
+        lines.append(
+            f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {' · '.join(said)}"
+        )
     score, interval = results["overall_score"], results["interval"]
     share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
     shown = "no score" if score is None or math.isnan(score) else f"weighted score {score:.3f}"

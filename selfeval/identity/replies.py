@@ -17,7 +17,16 @@ from jsonschema import Draft202012Validator
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity import similarity
 from selfeval.identity.measures import FALSE, SITUATION
-from selfeval.identity.names import Entity, Names, compare, content, entity, entity_of, model_played, who_is
+from selfeval.identity.names import (
+    Entity,
+    Names,
+    compare,
+    content,
+    entity,
+    entity_of,
+    model_played,
+    who_is,
+)
 from selfeval.identity.scorers import Scorer
 from selfeval.identity.scoring import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
 from selfeval.providers.client import Client
@@ -28,7 +37,16 @@ from selfeval.records.tables import Rows, records_of, rows_of
 from selfeval.secrets import visible
 
 SCORING = ("claims", "keyword_match", "regex", "judge", similarity.METHOD)
-VERDICT = ("stance", "name_stance", "maker_stance", "claims", "accepts", "passed", "named", "scorer")
+VERDICT = (
+    "stance",
+    "name_stance",
+    "maker_stance",
+    "claims",
+    "accepts",
+    "passed",
+    "named",
+    "scorer",
+)
 RIGHT = ("truth", "coarse")  # stances that name the model itself, as finely as it likes
 WANTED = ("model", "template_id", "arm", "truth", "foil")  # of replies from elsewhere
 FILLED = {  # what such replies may lack
@@ -51,7 +69,9 @@ class Sides(NamedTuple):
     others: tuple[str, ...]
 
 
-def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None) -> Assessment | None:
+def read_reply(
+    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None
+) -> Assessment | None:
     """Return what a reply says about who is speaking, None where the judge gave no valid verdict.
 
     scoring: one of `SCORING`. judged: {reply: verdict of the judge}, or {text: vector} for semantic similarity.
@@ -64,7 +84,11 @@ def read_reply(text: str, sides: Sides, scoring: str, judged: Mapping[str, dict 
     if scoring == "judge":
         return judged[text] and assess_verdict(judged[text], text, sides)
     mine, others = found_names(without_thinking(text), sides.own, sides.others, scoring)
-    return Assessment("conflict" if mine and others else "truth" if mine else "foil" if others else "none", (), False)
+    return Assessment(
+        "conflict" if mine and others else "truth" if mine else "foil" if others else "none",
+        (),
+        False,
+    )
 
 
 def try_to_read(
@@ -84,7 +108,9 @@ def nearness(text: str, sides: Sides, vectors: Mapping) -> similarity.Nearness |
     return similarity.nearness(text, own, others, vectors)
 
 
-async def embedded(client: Client, model: Model | None, replies: Sequence[tuple[str, Sides]]) -> dict:
+async def embedded(
+    client: Client, model: Model | None, replies: Sequence[tuple[str, Sides]]
+) -> dict:
     """Return {text: vector} of replies and of the statements that they are held against."""
     texts = []
     for text, sides in replies:
@@ -92,7 +118,9 @@ async def embedded(client: Client, model: Model | None, replies: Sequence[tuple[
     return await similarity.embed(client, model, texts)
 
 
-def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: str) -> tuple[list[str], list[str]]:
+def found_names(
+    text: str, own: Sequence[str], others: Sequence[str], scoring: str
+) -> tuple[list[str], list[str]]:
     """Return which of the own and of the other names a text contains, in upper or lower case.
 
     Another name that is part of an own one ("GPT-4" in "GPT-4 Turbo") is not found in it. scoring: keyword_match, or
@@ -104,7 +132,9 @@ def found_names(text: str, own: Sequence[str], others: Sequence[str], scoring: s
         return [name for name in names if re.search(before + re.escape(name) + after, text, re.I)]
 
     longest = sorted(own, key=len, reverse=True)
-    return named(text, own), named(re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others)
+    return named(text, own), named(
+        re.sub("|".join(map(re.escape, longest)), "\0", text, flags=re.I), others
+    )
 
 
 # --- a judge ----------------------------------------------------------------------------------------------------------
@@ -128,7 +158,9 @@ def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -
     judge = get(judge)
     for model in models:
         if judge.id == model.id or (judge.family and judge.family == model.family):
-            raise InputError(f"The judge {judge.id!r} is of the family of {model.id!r}; name one of another family.")
+            raise InputError(
+                f"The judge {judge.id!r} is of the family of {model.id!r}; name one of another family."
+            )
     return judge
 
 
@@ -157,16 +189,24 @@ def read_verdict(answer: str, reply: str) -> dict | None:
         verdict, _ = json.JSONDecoder().raw_decode(answer[max(answer.find("{"), 0) :])
     except (ValueError, RecursionError):
         return None
-    form = json.loads(json.dumps(content("judge")["schema"]).replace("false", "true"))  # some judges add a reason
+    form = json.loads(
+        json.dumps(content("judge")["schema"]).replace("false", "true")
+    )  # some judges add a reason
     if not Draft202012Validator(form).is_valid(verdict):
         return None
-    return verdict if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"]) else None
+    return (
+        verdict
+        if all(c["quote"].strip() and c["quote"] in reply for c in verdict["claims"])
+        else None
+    )
 
 
 def assess_verdict(verdict: dict, reply: str, sides: Sides) -> Assessment:
     """Return the stance that a verdict gives a reply, in the words of `claims.assess`."""
     names = (*((one.name, one) for one in (sides.truth, sides.foil) if one), *sides.known)
-    claims = tuple(_claim(entry, reply, names) for entry in verdict["claims"] if entry["subject"] == "speaker")
+    claims = tuple(
+        _claim(entry, reply, names) for entry in verdict["claims"] if entry["subject"] == "speaker"
+    )
     stance = stance_of(claims, verdict["abstains"], sides.truth, sides.foil)
     return Assessment(stance, claims, verdict["abstains"])
 
@@ -174,14 +214,18 @@ def assess_verdict(verdict: dict, reply: str, sides: Sides) -> Assessment:
 def _claim(entry: dict, reply: str, names: Names) -> Claim:
     start = reply.index(entry["quote"])
     name = entry["entity"].strip() or entry["maker"].strip()
-    who = entity(entry["entity"], names) or (None if entry["entity"].strip() else entity(entry["maker"], names))
+    who = entity(entry["entity"], names) or (
+        None if entry["entity"].strip() else entity(entry["maker"], names)
+    )
     return Claim(entry["quote"], start, start + len(entry["quote"]), who, name, entry["polarity"])
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def rescore(records: Sequence[Mapping], scoring: str | Scorer = "claims", judged: Mapping | None = None):
+def rescore(
+    records: Sequence[Mapping], scoring: str | Scorer = "claims", judged: Mapping | None = None
+):
     """Return the records scored anew from their raw replies, without a call; read-outs always by their claims.
 
     scoring: one of `SCORING`, or a scorer of the user's. judged: for `judge`, {free reply: verdict, or None where it is
@@ -200,7 +244,11 @@ def rescore(records: Sequence[Mapping], scoring: str | Scorer = "claims", judged
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
     if unreadable:
-        print(visible(f"{len(unreadable)} of {len(scored)} replies count as errors; the first is {unreadable[0]}."))
+        print(
+            visible(
+                f"{len(unreadable)} of {len(scored)} replies count as errors; the first is {unreadable[0]}."
+            )
+        )
     return scored
 
 
@@ -210,9 +258,13 @@ async def judge_records(client: Client, records: Sequence[Mapping], judge: Model
     return rescore(records, "judge", await verdicts(client, judge, given))
 
 
-async def embed_records(client: Client, records: Sequence[Mapping], model: Model | None) -> list[dict]:
+async def embed_records(
+    client: Client, records: Sequence[Mapping], model: Model | None
+) -> list[dict]:
     """Return the records with free replies scored by semantic similarity. model: as in `similarity.embed`."""
-    given = [(r["reply"], _sides_of(r)) for r in records if r["source"] == "reply" and is_answered(r)]
+    given = [
+        (r["reply"], _sides_of(r)) for r in records if r["source"] == "reply" and is_answered(r)
+    ]
     return rescore(records, similarity.METHOD, await embedded(client, model, given))
 
 
@@ -222,18 +274,28 @@ def is_answered(record: Mapping) -> bool:
 
 
 @lru_cache(4096)
-def _sides(model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None) -> Sides:
+def _sides(
+    model: str, truth: str, maker: str, foil: str, foil_maker: str, foil_id: str | None
+) -> Sides:
     """Return truth (by the registry, where GPT-5 is not GPT-5 mini) and foil, and the names of both."""
     listed = model_played(get(model)) if model in models() else None
     who = entity_of(listed) if listed else who_is(truth, maker)
     other = who_is(foil, foil_maker, [foil_id or foil]) if foil else None
     own = {truth, *(listed.all_names if listed else ())}
-    known = (*((name, who) for name in sorted(own)), *((name, other) for name in (foil, foil_id or foil) if foil))
+    known = (
+        *((name, who) for name in sorted(own)),
+        *((name, other) for name in (foil, foil_id or foil) if foil),
+    )
     return Sides(who, other, known, (truth,), (foil,))
 
 
 def _sides_of(record: Mapping) -> Sides:
-    return _sides(*(record[name] for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")))
+    return _sides(
+        *(
+            record[name]
+            for name in ("model", "truth", "truth_maker", "foil", "foil_maker", "foil_id")
+        )
+    )
 
 
 def _add_own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
@@ -241,7 +303,13 @@ def _add_own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
 
     Who is named in the reply is the function's affair, so the stances are null.
     """
-    verdict = {**dict.fromkeys(VERDICT), "claims": [], "scorer": scorer.label(), "score": None, "details": {}}
+    verdict = {
+        **dict.fromkeys(VERDICT),
+        "claims": [],
+        "scorer": scorer.label(),
+        "score": None,
+        "details": {},
+    }
     if not is_answered(record):
         return record | verdict, ""
     passes, score, details = scorer.score(record["reply"], expected_answers(record))
@@ -265,7 +333,10 @@ def expected_answers(record: Mapping) -> dict:
 
 
 def _add_score(
-    record: Mapping, scoring: str, spelled: Mapping[Entity, str], judged: Mapping[str, dict | None] | None
+    record: Mapping,
+    scoring: str,
+    spelled: Mapping[Entity, str],
+    judged: Mapping[str, dict | None] | None,
 ) -> tuple[dict, str]:
     """Return a record with its `VERDICT`, and "" or why its reply is unreadable.
 
@@ -310,12 +381,16 @@ def passed(expect: str, stance: str, source: str) -> bool | None:
     return stance in (*RIGHT, "abstain")
 
 
-def _name_given(record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping) -> str | None:
+def _name_given(
+    record: Mapping, stance: str, claims: Sequence[Claim], truth: Entity, spelled: Mapping
+) -> str | None:
     """Return the name that a reply gives its speaker, written as the foils are. stance: by the name."""
     if stance in (*RIGHT, "foil"):
         return record["foil" if stance == "foil" else "truth"]
     said = [c for c in claims if c.polarity in AFFIRMED]
-    other = next((c for c in said if c.entity is None or compare(c.entity, truth) == "conflict"), None)
+    other = next(
+        (c for c in said if c.entity is None or compare(c.entity, truth) == "conflict"), None
+    )
     return other and spelled.get(other.entity, other.name)
 
 
@@ -334,7 +409,9 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     wanted = WANTED if "stance" in said else (*WANTED, "reply")
     if missing := [f"`{name}`" for name in wanted if name not in said]:
         found = f"wanted are {', '.join(wanted)}, found {', '.join(map(str, frame)) or 'nothing'}"
-        raise InputError(f"The replies lack {', '.join(missing)}: {found}; add them as docs/own-data.md says.")
+        raise InputError(
+            f"The replies lack {', '.join(missing)}: {found}; add them as docs/own-data.md says."
+        )
     new = {name: value for name, value in FILLED.items() if name not in said}
     frame = frame.assign(**new)
     shown = [f"{name} {value!r}" for name, value in new.items() if value not in (None, "")]
@@ -346,7 +423,11 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
         for number, row in enumerate(rows):
             _check_reply(number, row)
         given = "stance" in said
-        read = map(_as_given, rows) if given else rescore([row | {"foil": row["foil"] or ""} for row in rows])
+        read = (
+            map(_as_given, rows)
+            if given
+            else rescore([row | {"foil": row["foil"] or ""} for row in rows])
+        )
         found = pd.DataFrame(read, columns=[*VERDICT], index=frame.index)
         frame = frame.assign(**found.astype(object).where(found.notna(), None))
         shown += [] if given else ["stances as the rules read the replies"]
@@ -356,14 +437,25 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
 def _check_reply(number: int, row: Mapping) -> None:
     """Raise `InputError` for a reply that cannot be held against what was claimed."""
     if not isinstance(row["reply"], str | None):
-        raise InputError(f"Row {number} has the `reply` {row['reply']!r}; it must be the model's words, or null.")
+        raise InputError(
+            f"Row {number} has the `reply` {row['reply']!r}; it must be the model's words, or null."
+        )
     for name in ("truth", "foil"):
-        if not isinstance(row[name], str) and (name == "truth" or row["arm"] in (*FALSE, "placebo", "mention")):
-            raise InputError(f"Row {number} has the arm {row['arm']!r} and no name as `{name}`, got {row[name]!r}.")
+        if not isinstance(row[name], str) and (
+            name == "truth" or row["arm"] in (*FALSE, "placebo", "mention")
+        ):
+            raise InputError(
+                f"Row {number} has the arm {row['arm']!r} and no name as `{name}`, got {row[name]!r}."
+            )
 
 
 def _as_given(row: Mapping) -> dict:
     """Return a row whose stance somebody else gave, with what follows from it."""
     stance = row["stance"]
-    made = {"name_stance": stance, "accepts": stance and accepts(row["arm"], stance), "claims": [], "scorer": "given"}
+    made = {
+        "name_stance": stance,
+        "accepts": stance and accepts(row["arm"], stance),
+        "claims": [],
+        "scorer": "given",
+    }
     return made | {"passed": stance and passed(row["expect"], stance, row["source"])} | dict(row)

@@ -24,7 +24,16 @@ from jsonschema.exceptions import best_match
 from selfeval.bounds import read_yaml
 from selfeval.errors import InputError, check_whole
 from selfeval.identity.measures import ARMS, FALSE
-from selfeval.identity.names import Entity, compare, content, entity, entity_of, fold, mentions, model_played
+from selfeval.identity.names import (
+    Entity,
+    compare,
+    content,
+    entity,
+    entity_of,
+    fold,
+    mentions,
+    model_played,
+)
 from selfeval.identity.replies import VERDICT, as_judge, embed_records, judge_records, rescore
 from selfeval.identity.scorers import Scorer, as_scorer
 from selfeval.identity.scoring import extract
@@ -116,7 +125,9 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             arms = tuple(arm for arm in ARMS if arm in entry["arms"])
             template = Template(**entry | {"family": family["family"], "arms": arms})
             if template.id in templates:
-                raise InputError(f"{file}: the `id` {template.id!r} is used twice; each template needs its own.")
+                raise InputError(
+                    f"{file}: the `id` {template.id!r} is used twice; each template needs its own."
+                )
             if broken := _broken_rule(template):
                 raise InputError(f"{file}, template {template.id!r}: {broken}.")
             templates[template.id] = template
@@ -124,14 +135,20 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
         for key in ("control_of", "twin", "paraphrase_of"):
             name = getattr(one, key)
             if name is not None and (name not in templates or name == one.id):
-                raise InputError(f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}.")
+                raise InputError(
+                    f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}."
+                )
     return list(templates.values())
 
 
 def _broken_rule(template: Template) -> str | None:
     """Return the rule that a template breaks beyond its form, or None."""
     roles = [turn["role"] for turn in template.turns]
-    if "system" in roles[1:] or (roles[-1] == "assistant") != (template.condition == "prefill") or roles == ["system"]:
+    if (
+        "system" in roles[1:]
+        or (roles[-1] == "assistant") != (template.condition == "prefill")
+        or roles == ["system"]
+    ):
         return "a system turn must be the first one, the last the user's (the assistant's in the condition `prefill`)"
     for wording in sorted({_wording(arm) for arm in template.arms}):
         texts = [_turn_text(turn, wording) for turn in (*template.turns, *template.pressure)]
@@ -145,8 +162,14 @@ def _broken_rule(template: Template) -> str | None:
         if used if wording == "neutral" else not claimed:
             return f"the neutral wording names nobody, every other one has a {{claimed_...}}; not so `{wording}`"
         if used - claimed and not template.gives_truth:
-            return f"`{wording}` states the truth beside the claim; allow it with `gives_truth: true`"
-        if wording == "claim" and "false-near" in template.arms and not claimed & {"claimed_name", "claimed_id"}:
+            return (
+                f"`{wording}` states the truth beside the claim; allow it with `gives_truth: true`"
+            )
+        if (
+            wording == "claim"
+            and "false-near" in template.arms
+            and not claimed & {"claimed_name", "claimed_id"}
+        ):
             return "a sibling has the same maker and family; `false-near` needs {claimed_name} or {claimed_id}"
     return None
 
@@ -167,7 +190,9 @@ def _turn_text(turn: Mapping, wording: str) -> str | None:
 def read_foils() -> tuple[dict[str, str], tuple[Identity, ...], tuple[Identity, ...]]:
     """Return `data/identity/foils.yaml`: families as written in a text, real models, and invented ones."""
     given = content("foils")
-    real = (Identity(**one | {"family": given["families"][one["family"]]}) for one in given["models"])
+    real = (
+        Identity(**one | {"family": given["families"][one["family"]]}) for one in given["models"]
+    )
     return given["families"], tuple(real), tuple(Identity(**one) for one in given["invented"])
 
 
@@ -179,12 +204,21 @@ def identity(model: Model | str) -> Identity:
     model = model_played(get(model) if isinstance(model, str) else model)
     if not model.developer:
         remedy = "give its entry in the registry `display`, `family` and `developer`"
-        raise InputError(f"The model {model.id!r} has no `developer`, and the texts must name its maker: {remedy}.")
+        raise InputError(
+            f"The model {model.id!r} has no `developer`, and the texts must name its maker: {remedy}."
+        )
     name = re.sub(r" \([^()]*\)$", "", model.display)
-    return Identity(name, model.developer, read_foils()[0].get(model.family, name), model.api_name.rpartition("/")[2])
+    return Identity(
+        name,
+        model.developer,
+        read_foils()[0].get(model.family, name),
+        model.api_name.rpartition("/")[2],
+    )
 
 
-def foils(truth: Identity, seed: int = 0, near: Sequence[Model | str] = ()) -> dict[str, list[Identity]]:
+def foils(
+    truth: Identity, seed: int = 0, near: Sequence[Model | str] = ()
+) -> dict[str, list[Identity]]:
     """Return who a model may be told that it is: {false-far, false-near, placebo: identities in a seeded order}.
 
     Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of the same family where
@@ -195,7 +229,9 @@ def foils(truth: Identity, seed: int = 0, near: Sequence[Model | str] = ()) -> d
     real = [one for one in known if contradict(truth, one)]
     own = [one for one in real if one.maker.casefold() == truth.maker.casefold()]
     family = [one for one in own if one.family == truth.family]
-    siblings = [one for one in map(identity, near) if one.maker == truth.maker and contradict(truth, one)]
+    siblings = [
+        one for one in map(identity, near) if one.maker == truth.maker and contradict(truth, one)
+    ]
     pools = {
         "false-far": [one for one in real if one not in own and one.maker != "selfeval"],
         "false-near": siblings or (family if len(family) >= FEW else own),
@@ -216,20 +252,32 @@ def contradict(one: Identity, other: Identity) -> bool:
 # --- rendering --------------------------------------------------------------------------------------------------------
 
 
-def render(template: Template, truth: Identity, foil: Identity, arm: str, turns: int | None = None) -> Situation:
+def render(
+    template: Template, truth: Identity, foil: Identity, arm: str, turns: int | None = None
+) -> Situation:
     """Return the situation of a template in an arm, with at most so many turns of pressure."""
     claimed = truth if arm == "true" else foil
-    values = truth._asdict() | {f"claimed_{level}": name for level, name in claimed._asdict().items()}
+    values = truth._asdict() | {
+        f"claimed_{level}": name for level, name in claimed._asdict().items()
+    }
 
     def fill(turn: Mapping) -> str:
-        return PLACEHOLDER.sub(lambda match: values[match[1]], _turn_text(turn, _wording(arm))).strip()
+        return PLACEHOLDER.sub(
+            lambda match: values[match[1]], _turn_text(turn, _wording(arm))
+        ).strip()
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
     return Situation(template, arm, foil, messages, tuple(map(fill, template.pressure[:turns])))
 
 
 def situations(
-    templates: Sequence[Template], model: Model | str, arms=None, limit=0, seed=0, turns=None, near=()
+    templates: Sequence[Template],
+    model: Model | str,
+    arms=None,
+    limit=0,
+    seed=0,
+    turns=None,
+    near=(),
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
@@ -242,16 +290,24 @@ def situations(
     check_whole("turns", turns or 0, 0)
     arms = ARMS if arms is None else arms
     if not set(arms) or not set(arms) <= set(ARMS):
-        raise InputError(f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes.")
+        raise InputError(
+            f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes."
+        )
     truth, made = identity(model), []
     pools = foils(truth, seed, near)
-    wanted = [(number, t) for number, t in enumerate(_in_turns(templates, "family")) if set(t.arms) & set(arms)]
+    wanted = [
+        (number, t)
+        for number, t in enumerate(_in_turns(templates, "family"))
+        if set(t.arms) & set(arms)
+    ]
     for number, template in wanted[: limit or None]:
         for arm in (arm for arm in template.arms if arm in arms):
             pool = pools[arm if arm in FALSE_ARMS else "false-far"]
             if not pool:
                 who = f"{truth.name!r} by {truth.maker!r}"
-                raise InputError(f"{who} has no sibling for the arm {arm!r}; add one in data/identity/foils.yaml.")
+                raise InputError(
+                    f"{who} has no sibling for the arm {arm!r}; add one in data/identity/foils.yaml."
+                )
             made.append(render(template, truth, pool[number % len(pool)], arm, turns))
     return made
 
@@ -269,7 +325,10 @@ def as_alternating(messages: Sequence[dict]) -> list[dict]:
     Some providers refuse two turns of one role in a row, others join them in ways of their own.
     """
     turns = groupby(messages, key=itemgetter("role"))
-    return [{"role": role, "content": "\n\n".join(turn["content"] for turn in said)} for role, said in turns]
+    return [
+        {"role": role, "content": "\n\n".join(turn["content"] for turn in said)}
+        for role, said in turns
+    ]
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
@@ -286,7 +345,16 @@ class Conversation:
 
 
 async def run_suite(
-    client: Client, models: Sequence[Model], suite: str | Path, *, repeats, scoring, judge, temperature, seed, **which
+    client: Client,
+    models: Sequence[Model],
+    suite: str | Path,
+    *,
+    repeats,
+    scoring,
+    judge,
+    temperature,
+    seed,
+    **which,
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
@@ -306,7 +374,9 @@ async def run_suite(
     check_whole("seed", seed, 0)
     scoring = as_scorer(scoring, Path(suite).parent)
     if not isinstance(scoring, Scorer):
-        judge = as_judge(judge, scoring, [m for model in models for m in (model, model_played(model))])
+        judge = as_judge(
+            judge, scoring, [m for model in models for m in (model, model_played(model))]
+        )
     templates = read_suite(suite)
     asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
     design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
@@ -314,17 +384,27 @@ async def run_suite(
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
     clusters = {t.id: t.paraphrase_of or t.id for t in templates}  # what is resampled together
-    records = [row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)]
+    records = [
+        row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)
+    ]
     if scoring == METHOD:
         return await embed_records(client, records, judge)
-    return await judge_records(client, records, judge) if scoring == "judge" else rescore(records, scoring)
+    return (
+        await judge_records(client, records, judge)
+        if scoring == "judge"
+        else rescore(records, scoring)
+    )
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
 async def hold(
-    client: Client, design: Sequence[Conversation], temperature: float, seed: int, read_out: bool = True
+    client: Client,
+    design: Sequence[Conversation],
+    temperature: float,
+    seed: int,
+    read_out: bool = True,
 ) -> None:
     """Hold all conversations, turn by turn: they fill in what each of them said.
 
@@ -337,13 +417,18 @@ async def hold(
         if source == "reply":
             how = {"max_tokens": room, "temperature": temperature} | c.model.parameters
         else:
-            how = {"max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room, "temperature": 0.0}
+            how = {
+                "max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room,
+                "temperature": 0.0,
+            }
         return Request(c.model, messages, how, c.repeat, seed, cut_counts=read_out)
 
     lines = content("readout")
     asked = [(c, 0, "reply", as_alternating(c.situation.messages)) for c in design]
     while asked:
-        responses = await client.chat_all([request(c, source, messages) for c, _, source, messages in asked])
+        responses = await client.chat_all(
+            [request(c, source, messages) for c, _, source, messages in asked]
+        )
         following = []
         for (c, turn, source, messages), response in zip(asked, responses, strict=True):
             c.said.append((turn, source, messages, response))
@@ -374,12 +459,24 @@ def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
 def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
     s, truth = conversation.situation, identity(conversation.model)
     t = s.template
-    about = {"model": conversation.model.id, "suite": suite, "family": t.family, "condition": t.condition}
-    about |= {"template_id": clusters[t.twin or t.id], "variant": t.id, "control_of": t.control_of, "arm": s.arm}
+    about = {
+        "model": conversation.model.id,
+        "suite": suite,
+        "family": t.family,
+        "condition": t.condition,
+    }
+    about |= {
+        "template_id": clusters[t.twin or t.id],
+        "variant": t.id,
+        "control_of": t.control_of,
+        "arm": s.arm,
+    }
     about |= {"language": t.language, "truth": truth.name, "truth_maker": truth.maker}
     about |= {"foil": s.foil.name, "foil_maker": s.foil.maker, "foil_id": s.foil.id}
     about |= {"expect": t.expect, "repeat": conversation.repeat}
-    for turn, source, messages, response in sorted(conversation.said, key=lambda one: (one[0], one[1] == "readout")):
+    for turn, source, messages, response in sorted(
+        conversation.said, key=lambda one: (one[0], one[1] == "readout")
+    ):
         yield about | {
             "turn": turn,
             "source": source,
@@ -394,10 +491,16 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
 # --- simulated models -------------------------------------------------------------------------------------------------
 
 KINDS = {
-    "switch": re.compile(r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I),
-    "correction": re.compile(r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I),
+    "switch": re.compile(
+        r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I
+    ),
+    "correction": re.compile(
+        r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I
+    ),
 }
-RATES = set("right accept_true accept_false flip recover abstain doubts alike plays mistaken_for replies".split())
+RATES = set(
+    "right accept_true accept_false flip recover abstain doubts alike plays mistaken_for replies".split()
+)
 UNKNOWN = "unknown"
 
 
@@ -413,7 +516,9 @@ class Claim(NamedTuple):
     maker: bool
 
 
-def simulated_reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
+def simulated_reply(
+    model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random
+) -> str:
     """Return what a simulated model says at the end of a conversation.
 
     It falls for claims at known rates. It finds out what is claimed by the names in the conversation, and remembers
@@ -450,8 +555,14 @@ def simulated_reply(model: Model, rates: Mapping, messages: Sequence[Mapping], d
         adopts = draw.random() >= rates.get("recover", 0)
     elif claim and not claim.true:
         chance = rates.get("accept_false", 0)
-        chance = chance.get(claim.kind, chance.get("other", 0)) if isinstance(chance, Mapping) else chance
-        adopts = draw.random() < (rates.get("flip", chance) if said else _own_chance(model, rates, messages, chance))
+        chance = (
+            chance.get(claim.kind, chance.get("other", 0))
+            if isinstance(chance, Mapping)
+            else chance
+        )
+        adopts = draw.random() < (
+            rates.get("flip", chance) if said else _own_chance(model, rates, messages, chance)
+        )
     if adopts:
         return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)
@@ -464,7 +575,11 @@ def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
     own = entity_of(me)
     names = [(name, own) for name in me.all_names]
-    names += [(name, Entity(one.maker, one.name)) for one in read_foils()[2] for name in (one.name, one.id)]
+    names += [
+        (name, Entity(one.maker, one.name))
+        for one in read_foils()[2]
+        for name in (one.name, one.id)
+    ]
     for message in reversed(messages):
         text = message["content"]
         own_words = message["role"] == "assistant" and _self_name(text)
@@ -486,7 +601,9 @@ def _self_name(text: str) -> str | None:
     """Return the name in a reply of a simulated model, known by its wording; None for another text."""
     if text.endswith(("I can't say which model I am.", "I'm not sure which.")):
         return UNKNOWN
-    form = re.search(r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text)
+    form = re.search(
+        r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text
+    )
     return form and form[1]
 
 
@@ -505,7 +622,11 @@ def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chanc
     size = 1 / alike - 1
     seed = hashlib.sha256(canonical([model.id, [dict(m) for m in messages]]).encode()).digest()
     drawn = random.Random(seed)
-    return drawn.betavariate(chance * size, (1 - chance) * size) if size else float(drawn.random() < chance)
+    return (
+        drawn.betavariate(chance * size, (1 - chance) * size)
+        if size
+        else float(drawn.random() < chance)
+    )
 
 
 ROLES["identity"] = simulated_reply, RATES

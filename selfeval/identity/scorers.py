@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 from selfeval.errors import InputError
 
-RETURNS = "it must return True or False, a share from 0 to 1, or a dictionary with `passed` or `score`"
+RETURNS = (
+    "it must return True or False, a share from 0 to 1, or a dictionary with `passed` or `score`"
+)
 PASSES = 0.5  # the least share that passes
 
 
@@ -51,7 +53,11 @@ class Scorer(NamedTuple):
             found = self.function(reply, copy.deepcopy(dict(expected)))
             return _read(found)
         except Exception as error:
-            return Score(None, None, {"note": f"the scorer {self.name} gave no score: {type(error).__name__}: {error}"})
+            return Score(
+                None,
+                None,
+                {"note": f"the scorer {self.name} gave no score: {type(error).__name__}: {error}"},
+            )
 
 
 def _read(found) -> Score:
@@ -60,7 +66,9 @@ def _read(found) -> Score:
     verdict = given.get("passed", given.get("score"))
     score = given.get("score", verdict)
     details = {str(name): value for name, value in given.items() if name not in ("passed", "score")}
-    written = json.dumps(details, default=str)  # what cannot be written is said now, not when the results are saved
+    written = json.dumps(
+        details, default=str
+    )  # what cannot be written is said now, not when the results are saved
     return Score(_share(verdict) >= PASSES, _share(score), json.loads(written))
 
 
@@ -93,17 +101,23 @@ def _load(named: str, folders: Sequence[Path]) -> Callable:
     module, _, name = named.partition(":")
     parts = module.split(".")
     if not all(part.isidentifier() for part in (*parts, name)):
-        raise InputError(f"The scorer {named!r} must be named as module:function, such as mine:polite.")
+        raise InputError(
+            f"The scorer {named!r} must be named as module:function, such as mine:polite."
+        )
     files = dict.fromkeys(folder.joinpath(*parts).with_suffix(".py") for folder in folders)
     file = next((file for file in files if file.is_file()), None)
     if file is None:
-        raise InputError(f"The scorer {named!r} is not there: put it into {' or '.join(map(str, files))}.")
+        raise InputError(
+            f"The scorer {named!r} is not there: put it into {' or '.join(map(str, files))}."
+        )
     spec = spec_from_file_location(module, file)
     loaded = module_from_spec(spec)
     try:
         spec.loader.exec_module(loaded)
     except Exception as error:
-        raise InputError(f"The scorer {named!r} cannot be imported: {type(error).__name__}: {error}.") from error
+        raise InputError(
+            f"The scorer {named!r} cannot be imported: {type(error).__name__}: {error}."
+        ) from error
     function = getattr(loaded, name, None)
     if not callable(function):
         raise InputError(f"{file} has no function {name!r}, which `scoring` names.")

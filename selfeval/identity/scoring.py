@@ -20,16 +20,30 @@ from selfeval.reading import thinking
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
-KNOWN, NEW, QUOTED = "\ue000", "\ue001", "\ue002"  # stand for a known name, a capitalised one, a quotation
+KNOWN, NEW, QUOTED = (
+    "\ue000",
+    "\ue001",
+    "\ue002",
+)  # stand for a known name, a capitalised one, a quotation
 MARKS = set(",(\"'[/&:-)")
 SCOPES = WORDS["scopes"] | {";", ":"}
 BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
-FIELDS = PHRASES.classes["name_field"] | PHRASES.classes["made_field"] | {"i", "am", "it", "is", *"-{}_"} | MARKS | ENDS
+FIELDS = (
+    PHRASES.classes["name_field"]
+    | PHRASES.classes["made_field"]
+    | {"i", "am", "it", "is", *"-{}_"}
+    | MARKS
+    | ENDS
+)
 ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
-MOST_NAMES = 1_000  # of a reply that repeats itself without end, what stands behind so many is not read
+MOST_NAMES = (
+    1_000  # of a reply that repeats itself without end, what stands behind so many is not read
+)
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
-_OTHER_SCRIPT = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")  # a particle follows a name without a space
+_OTHER_SCRIPT = re.compile(
+    r"[\u3040-\u9fff\uac00-\ud7a3]"
+)  # a particle follows a name without a space
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
     r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*|[a-z]+\d[\w.]*)"
@@ -67,7 +81,9 @@ class Assessment(NamedTuple):
 # --- a reply as sentences of words ------------------------------------------------------------------------------------
 
 
-def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]], list[Mention], list[Mention]]:
+def _sentences(
+    plain: Plain, found: Sequence[Mention]
+) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
     starts = [m.start for m in found]
     quotes, quoted = [], []
@@ -76,7 +92,9 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
         if not _only_names(plain.text[start:end], start, inside):
             quotes.append((start, end))
             quoted += inside
-    places: list[tuple[int, int, str, Mention | None]] = [(start, end, QUOTED, None) for start, end in quotes]
+    places: list[tuple[int, int, str, Mention | None]] = [
+        (start, end, QUOTED, None) for start, end in quotes
+    ]
     taken = {m.start for m in quoted}
     places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
     rest = list(plain.text)
@@ -85,7 +103,10 @@ def _sentences(plain: Plain, found: Sequence[Mention]) -> tuple[list[list[str]],
     places += [(m.start, m.end, NEW, m) for m in _capitalised("".join(rest))]
     words: list[str] = []
     last = 0
-    for start, end, kind, _ in [*sorted(places, key=lambda place: place[:2]), (len(rest), 0, "", None)]:
+    for start, end, kind, _ in [
+        *sorted(places, key=lambda place: place[:2]),
+        (len(rest), 0, "", None),
+    ]:
         words += [*_WORD.findall(PHRASES.words_of(plain.low[last:start])), *filter(None, [kind])]
         last = end
     sentences: list[list[str]] = [[]]
@@ -186,7 +207,10 @@ class _Sentence:
 
     def says_no_more(self) -> bool:
         """Tell whether nothing stands here that could be an answer: "No.", "1."."""
-        return all(word in WORDS["fillers"] or word in ENDS | MARKS or word.isdigit() for word in self.words)
+        return all(
+            word in WORDS["fillers"] or word in ENDS | MARKS or word.isdigit()
+            for word in self.words
+        )
 
     def read(self) -> None:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
@@ -222,7 +246,9 @@ class _Sentence:
     def _end_behind(self, number: int) -> int | None:
         """Return where the words of "made me" and its kin end behind a name."""
         at = number + 1
-        while at < len(self.words) and (self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])):
+        while at < len(self.words) and (
+            self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])
+        ):
             at += 1
         return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
 
@@ -233,7 +259,9 @@ class _Sentence:
         for number, word in enumerate(words):
             if opens and PHRASES.takes_back.longest(words, number):
                 return number
-            opens = word in CLAUSE_STARTS or (opens and (word in WORDS["fillers"] or PHRASES.is_adverb(word)))
+            opens = word in CLAUSE_STARTS or (
+                opens and (word in WORDS["fillers"] or PHRASES.is_adverb(word))
+            )
         return None
 
     def deny_before(self, end: int) -> None:
@@ -263,7 +291,12 @@ class _Sentence:
         if self.fiction:
             return "fiction"
         scope, clause = self._clause(head)
-        windows = {"whole": (head - REACH, head), "before": (scope, head), "clause": (clause, head), "said": said}
+        windows = {
+            "whole": (head - REACH, head),
+            "before": (scope, head),
+            "clause": (clause, head),
+            "said": said,
+        }
         last_said = max(name, said[1] - 1) if said[0] > name else name
         ranks = [rank for _, rank, _ in PHRASES.after.at(self._behind(last_said), 0)]
         for start in (*range(max(0, head - REACH), head), *range(*said)):
@@ -278,7 +311,10 @@ class _Sentence:
 
     def is_denied_behind(self, name: int) -> bool:
         """Tell whether the words behind a name deny it, as in Korean."""
-        return any(PHRASES.cues[rank][0] == "deny" for _, rank, _ in PHRASES.after.at(self._behind(name), 0))
+        return any(
+            PHRASES.cues[rank][0] == "deny"
+            for _, rank, _ in PHRASES.after.at(self._behind(name), 0)
+        )
 
     def is_judged(self, name: int) -> bool:
         """Tell whether the words behind a name say something of the statement that it stands in: "is false"."""
@@ -354,10 +390,15 @@ class _Walk:
             self.before = self.before if word in "\"'([:" else "mark"
         elif word in WORDS["naming"]:
             self.pending, self.before = False, "naming"
-        elif not self.pending and (word in WORDS["for_makers"] or (word == "of" and previous in WORDS["belongs"])):
+        elif not self.pending and (
+            word in WORDS["for_makers"] or (word == "of" and previous in WORDS["belongs"])
+        ):
             self.before = "by"
         elif word in WORDS["articles"]:
-            self.free, self.before = FREE, self.before if self.before in ("by", "naming", "of") else "article"
+            self.free, self.before = (
+                FREE,
+                self.before if self.before in ("by", "naming", "of") else "article",
+            )
         elif word in WORDS["nouns"]:
             self.pending, self.before = False, "noun"
         else:
@@ -404,7 +445,9 @@ class _Walk:
         if kind not in ("be", "as"):
             return False
         ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
-        return ends and before in (("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",))
+        return ends and before in (
+            ("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",)
+        )
 
 
 def _flipped(polarity: str, between: Sequence[str]) -> str:
@@ -424,7 +467,9 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
     passed = WORDS["fillers"] | MARKS | {"*", ".", QUOTED}
     start = next((i for i, word in enumerate(words) if word not in passed), 0)
     reached = list(_Walk(one, start, "bare"))
-    described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(words[start + 2 : start + 8])
+    described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(
+        words[start + 2 : start + 8]
+    )
     alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
     if not reached and words[start] == NEW and (described or alone):
         reached = [start, *_Walk(one, start + 1, "also")]
@@ -435,7 +480,9 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
     """Tell whether a name at a place is all of an answer: its end follows, a new sentence, or what describes it."""
-    rest = [w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")]
+    rest = [
+        w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")
+    ]
     if not rest or rest[0] == "\n":
         return True
     if rest[0] in ".?;!":
@@ -474,7 +521,9 @@ class _Reply:
         self._read()
         found = [(mention, "quoted") for mention in self.quoted]
         for sentence in self.sentences:
-            found += [(sentence.names[place], polarity) for place, polarity in sentence.found.items()]
+            found += [
+                (sentence.names[place], polarity) for place, polarity in sentence.found.items()
+            ]
         found.sort(key=lambda pair: pair[0].start)
         return [self._claim(*pair) for pair in found if pair[0].entity or pair[1] != "mention"]
 
@@ -482,14 +531,18 @@ class _Reply:
         low = self.plain.low
         short = len(low) < 200 and low.count("\n") < 3
         opening = True  # an answer may stand here
-        for number, (sentence, following) in enumerate(zip_longest(self.sentences, self.sentences[1:])):
+        for number, (sentence, following) in enumerate(
+            zip_longest(self.sentences, self.sentences[1:])
+        ):
             if sentence.names:
                 sentence.read()
                 if opening:
                     _answer(sentence, following, len(self.sentences) == 1)
                 sentence.finish()
             self._take_back(number)
-            opening = (opening and sentence.says_no_more()) or (short and sentence.words[-1] == "\n")
+            opening = (opening and sentence.says_no_more()) or (
+                short and sentence.words[-1] == "\n"
+            )
 
     def _take_back(self, number: int) -> None:
         """Deny what is affirmed before the words of a sentence that take it back, there or in the sentence before."""
@@ -518,7 +571,9 @@ class _Reply:
             return False
         if self.sentences and all(_says_nothing(sentence.words) for sentence in self.sentences):
             return True
-        guessed = any(c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims)
+        guessed = any(
+            c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims
+        )
         for sentence in self.sentences:
             if "withholds" in sentence.topics and (guessed or "on_identity" in sentence.topics):
                 return True
@@ -567,7 +622,9 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
 
-def stance_of(claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None) -> str:
+def stance_of(
+    claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None
+) -> str:
     """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
     claims = _last_words(claims)
     affirmed = [*dict.fromkeys(c.entity for c in claims if c.polarity in AFFIRMED)]
@@ -621,7 +678,9 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     two = len({c.entity.developer for c in makers}) > 1
     names = [c for c in said if c.entity and not _is_maker(c)] or makers[: int(two)]
     given = {*names}
-    beside = [c for c in said if c not in given and (c.entity or (names and c.start > names[0].start))]
+    beside = [
+        c for c in said if c not in given and (c.entity or (names and c.start > names[0].start))
+    ]
     by_name = found.stance
     if names:
         apart = {*beside}
@@ -655,7 +714,12 @@ def _takes_back(later: Claim, claim: Claim) -> bool:
     A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the role of another:
     "From now on I'm X. But my actual model is Y."
     """
-    if claim.polarity == "adopt" and later.polarity == "affirm" and later.entity and later.entity.family:
+    if (
+        claim.polarity == "adopt"
+        and later.polarity == "affirm"
+        and later.entity
+        and later.entity.family
+    ):
         return claim.entity is None or compare(later.entity, claim.entity) == "conflict"
     if claim.entity is None or later.entity is None:
         return False

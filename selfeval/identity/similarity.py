@@ -20,7 +20,9 @@ from selfeval.providers.models import Model
 from selfeval.providers.request import Request, user
 
 METHOD = "semantic_similarity"
-THRESHOLD = 0.65  # the most accurate on the development half of the labelled replies, with wordllama
+THRESHOLD = (
+    0.65  # the most accurate on the development half of the labelled replies, with wordllama
+)
 ABSENT = (
     "`scoring` is 'semantic_similarity', which needs embeddings: pip install 'selfeval[similarity]', "
     "or name an embedding model of the registry as `judge`."
@@ -52,7 +54,9 @@ def statements(names: Sequence[str], known: Names) -> list[str]:
     return [statement(name, known) for name in names if name]
 
 
-def nearness(reply: str, own: Sequence[str], others: Sequence[str], vectors: Mapping) -> Nearness | None:
+def nearness(
+    reply: str, own: Sequence[str], others: Sequence[str], vectors: Mapping
+) -> Nearness | None:
     """Return how near a reply is to own and to others' statements; None where an embedding is missing."""
     if not all(text in vectors for text in (reply, *own, *others)):
         return None
@@ -74,10 +78,16 @@ async def embed(client: Client, model: Model | None, texts: Sequence[str]) -> di
     if model is None:
         return _of_length_1(zip(different, static_model().embed(different), strict=True))
     if client.batch:
-        raise InputError("Embeddings are not asked in batches; leave `batch` out, the replies are stored already.")
+        raise InputError(
+            "Embeddings are not asked in batches; leave `batch` out, the replies are stored already."
+        )
     how = {"embedding": "float", "max_tokens": 1}
-    responses = await client.chat_all([Request(model, user(text), how) for text in different], "embeddings")
-    return _of_length_1(zip(different, [_vector(response.text) for response in responses], strict=True))
+    responses = await client.chat_all(
+        [Request(model, user(text), how) for text in different], "embeddings"
+    )
+    return _of_length_1(
+        zip(different, [_vector(response.text) for response in responses], strict=True)
+    )
 
 
 def _vector(written: str) -> np.ndarray:
@@ -104,5 +114,7 @@ def static_model():
         import wordllama
     except ImportError as error:
         raise InputError(ABSENT) from error
-    folder = Path(wordllama.__file__).parent  # its own search misses the tokenizer beside its weights
+    folder = Path(
+        wordllama.__file__
+    ).parent  # its own search misses the tokenizer beside its weights
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)

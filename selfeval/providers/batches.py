@@ -27,7 +27,10 @@ from selfeval.providers.models import Model
 from selfeval.providers.request import Response, canonical, request_key
 from selfeval.providers.store import BATCH, Ceiling, has_ended, own_name
 
-MOST = {"inline": 5_000, "files": 20_000}  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
+MOST = {
+    "inline": 5_000,
+    "files": 20_000,
+}  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
 POLL = 20.0  # seconds between two looks at what is on its way
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
 URL = "/v1/chat/completions"
@@ -44,7 +47,9 @@ class Batches(Endpoint):
         super().__init__(*how)
         self._asked: set[str] = set()  # keys that a call has in a batch
         self._waiting: dict[tuple, list[Call]] = defaultdict(list)
-        self._running: dict[str, asyncio.Task] = {}  # by our name of a batch: what `_follow` returns; "": of `_share`
+        self._running: dict[
+            str, asyncio.Task
+        ] = {}  # by our name of a batch: what `_follow` returns; "": of `_share`
         self._quiet, self._claiming = 0, asyncio.Semaphore(1 if self.batch else 10_000)
 
     def place(self, model: Model):
@@ -64,20 +69,29 @@ class Batches(Endpoint):
         self._asked.add(call.key)
         if ceiling and self.batch and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
-        with self.store.read() as store:  # what is on its way needs no room: its reply makes some for others
+        with (
+            self.store.read() as store
+        ):  # what is on its way needs no room: its reply makes some for others
             query = "SELECT 1 FROM claims WHERE key = ? AND owner LIKE ?"
             sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
-        async with contextlib.nullcontext() if sent else self._claiming:  # one at a time asks whether there is room
+        async with (
+            contextlib.nullcontext() if sent else self._claiming
+        ):  # one at a time asks whether there is room
             found = await self.store.claim(call.key, ceiling, amount / (1 + self.batch))
         if isinstance(found, dict):
             self._asked.discard(call.key)
             return found
         if found:
-            call.batch = self._running.get(found) or asyncio.create_task(self._follow(found), name=BATCH + found)
+            call.batch = self._running.get(found) or asyncio.create_task(
+                self._follow(found), name=BATCH + found
+            )
             self._running[found] = call.batch
         elif self.batch:
             self._waiting[call.model.id, canonical(call.given.get("response_format"))].append(call)
-            self._quiet, self._running[""] = 0, self._running.get("") or asyncio.create_task(self._share())
+            self._quiet, self._running[""] = (
+                0,
+                self._running.get("") or asyncio.create_task(self._share()),
+            )
         return None
 
     async def ask(self, call: Call) -> Response:
@@ -95,7 +109,10 @@ class Batches(Endpoint):
         line = lines.get(request_key(call.key), {})
         try:
             if not (said := as_dict(line.get("response"))):
-                raise Failure("rejected", str(as_dict(line.get("error")).get("message") or line.get("error") or why))
+                raise Failure(
+                    "rejected",
+                    str(as_dict(line.get("error")).get("message") or line.get("error") or why),
+                )
             body = as_dict(said.get("body"))
             if cost and "choices" in body:
                 body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
@@ -130,24 +147,37 @@ class Batches(Endpoint):
         row = (batch, None, model.id, "open", own_name(), time.time(), json.dumps(refused))
         with self.store.change() as store:
             store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            store.executemany("UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls])
-        self._running[batch] = asyncio.create_task(self._send(batch, model.api_name, lines), name=BATCH + batch)
+            store.executemany(
+                "UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls]
+            )
+        self._running[batch] = asyncio.create_task(
+            self._send(batch, model.api_name, lines), name=BATCH + batch
+        )
         for call in calls:
             call.batch = self._running[batch]
 
-    async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple[dict, str, float, dict]:
+    async def _send(
+        self, batch: str, model: str, lines: list[dict]
+    ) -> tuple[dict, str, float, dict]:
         """Send a batch, and return what `_follow` does."""
         import openai
 
-        sdk, body = await self._sdk(), {"endpoint": URL, "model": model, "requests": lines}  # in this order
+        sdk, body = (
+            await self._sdk(),
+            {"endpoint": URL, "model": model, "requests": lines},
+        )  # in this order
         there = None
         try:
             if self.provider.batch == "files":
-                whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines)
+                whole = "\n".join(
+                    json.dumps(line | {"method": "POST", "url": URL}) for line in lines
+                )
                 file = await sdk.files.create(file=("batch.jsonl", whole.encode()), purpose="batch")
                 body = {"input_file_id": file.id, "endpoint": URL, "completion_window": "24h"}
                 body["metadata"] = {"selfeval": batch}
-            there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get("id")
+            there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get(
+                "id"
+            )
         except openai.APIError as error:
             status = getattr(error, "status_code", 408)
             if is_refused(error) or (300 <= status < 500 and status != 408):  # it was not taken
@@ -155,7 +185,9 @@ class Batches(Endpoint):
                 raise Failure("rejected", _why(error)) from error
         finally:
             with self.store.change() as store:  # nobody is sending it now
-                store.execute("UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch))
+                store.execute(
+                    "UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch)
+                )
         return await self._follow(batch)
 
     async def _follow(self, batch: str) -> tuple[dict, str, float, dict]:
@@ -170,7 +202,9 @@ class Batches(Endpoint):
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
                 there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
-            lost = has_ended(owner, since)  # not after the deadline alone: a large file may still be on its way
+            lost = has_ended(
+                owner, since
+            )  # not after the deadline alone: a large file may still be on its way
             if state == "forgotten":
                 raise Again("again", f"the batch {batch} was not sent")
             try:
@@ -209,8 +243,13 @@ class Batches(Endpoint):
         lines = found.get("results") or []
         for name in ("output_file_id", "error_file_id"):
             if found.get(name):
-                lines += map(json.loads, (await sdk.files.content(found[name])).content.splitlines())
-        cost, replies = as_dict(found.get("usage")).get("cost"), as_dict(found.get("request_counts")).get("completed")
+                lines += map(
+                    json.loads, (await sdk.files.content(found[name])).content.splitlines()
+                )
+        cost, replies = (
+            as_dict(found.get("usage")).get("cost"),
+            as_dict(found.get("request_counts")).get("completed"),
+        )
         errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
         why = f"the batch {there} ended as {state}: {as_dict(errors[0]).get('message') or 'no reply to this request'}"
         return {line["custom_id"]: line for line in lines}, why, (cost or 0) / (replies or 1)
@@ -219,7 +258,9 @@ class Batches(Endpoint):
         import openai
 
         how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
-        return openai.AsyncOpenAI(api_key=self.provider.key or "none", http_client=await self._connect(), **how)
+        return openai.AsyncOpenAI(
+            api_key=self.provider.key or "none", http_client=await self._connect(), **how
+        )
 
 
 def _why(error) -> str:

@@ -21,7 +21,15 @@ from selfeval.providers import dry_runs, embedded, ends
 from selfeval.providers.batches import Batches
 from selfeval.providers.endpoint import Again, Call, Endpoint, Failure
 from selfeval.providers.models import Model
-from selfeval.providers.request import Request, Response, compute, estimate, is_computed, read_again, stored_key
+from selfeval.providers.request import (
+    Request,
+    Response,
+    compute,
+    estimate,
+    is_computed,
+    read_again,
+    stored_key,
+)
 from selfeval.providers.store import Ceiling, Store
 from selfeval.secrets import visible
 
@@ -58,9 +66,14 @@ class Tally:
         if self.calls:
             money = f"${dry_runs.dollars(self.cost)}"
             if self.unpriced:
-                priced, unknown = self.calls - self.unpriced, f"price unknown for {self.unpriced} calls"
+                priced, unknown = (
+                    self.calls - self.unpriced,
+                    f"price unknown for {self.unpriced} calls",
+                )
                 money = f"{unknown}, {money} for the other {priced}" if priced > 0 else unknown
-            parts[0] += f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
+            parts[0] += (
+                f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
+            )
         if self.again:
             parts.append(f"{self.again} of them asked again")
         if self.simulated:
@@ -83,7 +96,15 @@ class Client(contextlib.AbstractAsyncContextManager):
     client may spend, where `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
     """
 
-    def __init__(self, concurrency=16, store: Store | None = None, *, again="", max_cost=None, batch: bool = False):
+    def __init__(
+        self,
+        concurrency=16,
+        store: Store | None = None,
+        *,
+        again="",
+        max_cost=None,
+        batch: bool = False,
+    ):
         check_whole("concurrency", concurrency, 1)
         check_flag("batch", batch)
         self.batch = batch or os.environ.get("SELFEVAL_BATCH") == "1"
@@ -92,10 +113,14 @@ class Client(contextlib.AbstractAsyncContextManager):
         tallies.append(self.tally)
         self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
-        self.served: dict[str, set[str]] = defaultdict(set)  # model id -> which endpoints its replies come from
+        self.served: dict[str, set[str]] = defaultdict(
+            set
+        )  # model id -> which endpoints its replies come from
         self.ends: Counter[str] = Counter()  # unknown reasons why replies ended
         self._flying = 0  # calls that are sent and not yet stored
-        self._machine = asyncio.Lock()  # two embedded models at once are four times as slow as one after the other
+        self._machine = (
+            asyncio.Lock()
+        )  # two embedded models at once are four times as slow as one after the other
 
     async def __aexit__(self, *_) -> None:
         """Close connections and files."""
@@ -106,14 +131,26 @@ class Client(contextlib.AbstractAsyncContextManager):
 
     def given_up(self) -> dict[str, str]:
         """Return {model id: why} of the models that are not asked any more."""
-        known = {name: found for endpoint in self._endpoints.values() for name, found in endpoint.known.items()}
+        known = {
+            name: found
+            for endpoint in self._endpoints.values()
+            for name, found in endpoint.known.items()
+        }
         return {name: found.given_up for name, found in known.items() if found.given_up}
 
-    async def chat(self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters) -> Response:
+    async def chat(
+        self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters
+    ) -> Response:
         """Return one response; a failure is a response with status `error`."""
-        return (await self.chat_all([Request(model, messages, parameters, sample, seed, False, shared)], label=None))[0]
+        return (
+            await self.chat_all(
+                [Request(model, messages, parameters, sample, seed, False, shared)], label=None
+            )
+        )[0]
 
-    async def chat_all(self, requests: Sequence[Request], label: str | None = "replies") -> list[Response]:
+    async def chat_all(
+        self, requests: Sequence[Request], label: str | None = "replies"
+    ) -> list[Response]:
         """Return the responses to all requests in their order; stored ones are read, the others are bought.
 
         A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
@@ -121,7 +158,9 @@ class Client(contextlib.AbstractAsyncContextManager):
         a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        stored = self.store.look_up({each.key: each.identity for each in requests if not is_computed(each.model)})
+        stored = self.store.look_up(
+            {each.key: each.identity for each in requests if not is_computed(each.model)}
+        )
         before = {key: Response.from_dict(reply) for key, reply in stored.items()}
         responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]
@@ -141,7 +180,9 @@ class Client(contextlib.AbstractAsyncContextManager):
             async with Tasks() as group:
                 for indices in by_provider.values():
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
-                    for _ in range(len(indices) if self.batch else min(self.concurrency, len(indices))):
+                    for _ in range(
+                        len(indices) if self.batch else min(self.concurrency, len(indices))
+                    ):
                         group.create_task(work(shared))
         for request, response in zip(requests, responses, strict=True):
             names = [name for name in (response.served_model, response.served_by) if name]
@@ -152,14 +193,22 @@ class Client(contextlib.AbstractAsyncContextManager):
 
     def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
         """Return the stored reply, None where there is none or where it is to be asked for again."""
-        if is_computed(request.model) or request.key not in stored or self._wanted_again(request, stored[request.key]):
+        if (
+            is_computed(request.model)
+            or request.key not in stored
+            or self._wanted_again(request, stored[request.key])
+        ):
             return None
         self.tally.stored += 1
         dry_runs.count_stored(request)
         return stored[request.key]
 
     def _wanted_again(self, request: Request, response: Response) -> bool:
-        if self.store.replay or response.status not in self._again or len(response.earlier) >= self._times:
+        if (
+            self.store.replay
+            or response.status not in self._again
+            or len(response.earlier) >= self._times
+        ):
             return False
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
@@ -174,7 +223,9 @@ class Client(contextlib.AbstractAsyncContextManager):
             self.tally.failed += response.status == "error"
             return response
         if dry_runs.folder():
-            return dry_runs.reply(request, *request.full(), bool(self.batch and request.model.provider.batch))
+            return dry_runs.reply(
+                request, *request.full(), bool(self.batch and request.model.provider.batch)
+            )
         before = stored.get(request.key)
         while True:
             earlier = [*before.earlier, before.status] if before else []
@@ -187,10 +238,15 @@ class Client(contextlib.AbstractAsyncContextManager):
         provider = request.model.provider
         if provider.name not in self._endpoints:
             kind = Batches if provider.batch else Endpoint
-            self._endpoints[provider.name] = kind(provider, self.concurrency, self.store, self.batch)
+            self._endpoints[provider.name] = kind(
+                provider, self.concurrency, self.store, self.batch
+            )
         endpoint = self._endpoints[provider.name]
         try:
-            async with endpoint.place(request.model), self._machine if provider.embedded else contextlib.nullcontext():
+            async with (
+                endpoint.place(request.model),
+                self._machine if provider.embedded else contextlib.nullcontext(),
+            ):
                 return await self._buy(request, endpoint, earlier)
         except Failure as failure:
             self.tally.failed += 1
@@ -227,7 +283,9 @@ class Client(contextlib.AbstractAsyncContextManager):
                     only_thought_before = True
                     used = response.usage.get("completion", "?")
                     detail = f"all thinking: {used} tokens and no answer, asked with more"
-                    self.store.release(key, self.ceiling, response.cost, "thinking", detail, call.batch)
+                    self.store.release(
+                        key, self.ceiling, response.cost, "thinking", detail, call.batch
+                    )
                     continue
                 response = replace(response, earlier=earlier)
                 await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
@@ -249,7 +307,9 @@ class Client(contextlib.AbstractAsyncContextManager):
             outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
             is_with_a_batch = call.batch and not (has_failed and error.outcome != "open")
             if not is_with_a_batch:
-                self.store.release(call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch)
+                self.store.release(
+                    call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch
+                )
             raise
         finally:
             self._flying -= 1
@@ -283,7 +343,9 @@ def progress(label: str | None, total: int, done: int = 0):
     """Return a bar for a person, to be used in a `with` and told of each reply by `update()`; none for label None."""
     from tqdm.auto import tqdm
 
-    quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's notebook class does not look at it
+    quiet = (
+        label is None or os.environ.get("TQDM_DISABLE") == "1"
+    )  # tqdm's notebook class does not look at it
     bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
     if label and os.environ.get("SELFEVAL_PROGRESS"):
         numbers = itertools.count(done + 1)
@@ -294,9 +356,13 @@ def progress(label: str | None, total: int, done: int = 0):
 def _write_progress(asked: str = "") -> None:
     """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
     if file := os.environ.get("SELFEVAL_PROGRESS"):
-        counts: dict = {name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())}
+        counts: dict = {
+            name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())
+        }
         counts |= {"asked": asked} if asked else {}
-        with contextlib.suppress(OSError):  # a full disk ends the run where replies are lost, not here
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk ends the run where replies are lost, not here
             Path(file).write_text(json.dumps(counts))
 
 
@@ -391,7 +457,9 @@ def run(coroutine):
     try:
         found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
         while not wait([found], 0.2).done:
-            if task and task.cancelling():  # `asyncio.run` takes the first interrupt for its own task, which waits here
+            if (
+                task and task.cancelling()
+            ):  # `asyncio.run` takes the first interrupt for its own task, which waits here
                 raise KeyboardInterrupt
         return found.result()
     finally:

@@ -70,7 +70,10 @@ def price(model: Model, count: dict) -> tuple[float, float] | None:
     if model.price is None:
         return None
     inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
-    low, high = (count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside for k in ("low", "high"))
+    low, high = (
+        count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside
+        for k in ("low", "high")
+    )
     part = 1 - count["in_batches"] / count["to_buy"] / 2
     return low * part, high * part
 
@@ -85,13 +88,17 @@ def prices(counts: Path):
     requests: dict[str, dict] = {}
     for file in sorted(counts.glob("calls/*.jsonl")):
         for line in map(json.loads, file.read_text("utf-8").splitlines()):
-            if line["to_buy"] or line["key"] not in requests:  # stored, and to be asked again by another
+            if (
+                line["to_buy"] or line["key"] not in requests
+            ):  # stored, and to be asked again by another
                 requests[line["key"]] = line
     counted = pd.DataFrame([*requests.values()], columns=["model", *COUNTS]).fillna(0)
     found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
     usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
     found = found if found["in_batches"].any() else found.drop(columns="in_batches")
-    low, high = (pd.Series([ends[k] for ends in usd], dtype=float) for k in (0, 1))  # null also where all are
+    low, high = (
+        pd.Series([ends[k] for ends in usd], dtype=float) for k in (0, 1)
+    )  # null also where all are
     return found.assign(usd_low=low, usd_high=high)
 
 
@@ -122,7 +129,9 @@ def price_sentence(counted) -> str:
     known = f"{low} USD for replies of typical length, {high} USD for the longest that limits allow"
     if unpriced.empty:
         return known
-    unknown = f"price unknown for {unpriced['to_buy'].sum():,} calls ({', '.join(unpriced['model'])})"
+    unknown = (
+        f"price unknown for {unpriced['to_buy'].sum():,} calls ({', '.join(unpriced['model'])})"
+    )
     others = priced["to_buy"].sum()
     if not others:
         return unknown
@@ -134,17 +143,30 @@ def dollars(amount: float) -> str:
     return f"{math.ceil(round(amount * 10_000, 6)) / 10_000:.4f}"
 
 
-def reply(request: Request, messages: list[dict], parameters: dict, in_batch: bool = False) -> Response:
+def reply(
+    request: Request, messages: list[dict], parameters: dict, in_batch: bool = False
+) -> Response:
     """Return a stand-in for the reply to a request, which is counted where it would be bought.
 
     Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
     """
     text, model = stand_in(messages, parameters, request.key), request.model
     if not is_computed(model):
-        prompt, answer = estimate(messages, model.with_room(parameters) if model.reasoning else parameters, model)
-        written = sum(len(str(message.get("content")).encode(errors="replace")) // 4 + 4 for message in messages)
+        prompt, answer = estimate(
+            messages, model.with_room(parameters) if model.reasoning else parameters, model
+        )
+        written = sum(
+            len(str(message.get("content")).encode(errors="replace")) // 4 + 4
+            for message in messages
+        )
         typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line = {"key": request.key, "model": model.id, "stored": 0, "to_buy": 1, "in_batches": int(in_batch)}
+        line = {
+            "key": request.key,
+            "model": model.id,
+            "stored": 0,
+            "to_buy": 1,
+            "in_batches": int(in_batch),
+        }
         line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
         _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
     chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None
@@ -164,7 +186,12 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
     length = min(int(wanted[-1]) if wanted else 12, 5000)
     if "schema" in form:
         return json.dumps(_instance(form["schema"], draw, length if wanted else 0))
-    return " ".join([f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]) + "."
+    return (
+        " ".join(
+            [f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]
+        )
+        + "."
+    )
 
 
 def _instance(schema: dict, draw: random.Random, words: int):
@@ -189,7 +216,9 @@ def inside(value, root: Path):
     """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
     if isinstance(value, list):
         return [inside(each, root) for each in value]
-    path = Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
+    path = (
+        Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
+    )
     if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
         return value
     mirror(path, root)
@@ -202,4 +231,6 @@ def mirror(path: Path, root: Path) -> None:
         there = Path(f"{root}{file}")
         if file.is_file() and not there.exists():
             there.parent.mkdir(parents=True, exist_ok=True)
-            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(file, there)
+            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(
+                file, there
+            )

@@ -34,7 +34,9 @@ START_SECONDS = 60
 # Threads that wait for each other spin for a moment, then sleep: SmolLM2 writes 96 tokens a second on two idle cores,
 # and 44 where others compute. Asleep at once it has 34 and 26; spinning ten times as long, 18 where others compute.
 QUIET = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "20000"}
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy stands before our own server
+DIRECT = urllib.request.build_opener(
+    urllib.request.ProxyHandler({})
+)  # no proxy stands before our own server
 
 
 def url(provider: Provider) -> str:
@@ -48,10 +50,15 @@ def url(provider: Provider) -> str:
     state = _state_file(provider)
     if running := _running(state):
         if _busy(running.removesuffix("/v1"), key(provider)):
-            print("The embedded model is answering another program; your requests wait their turn.", file=sys.stderr)
+            print(
+                "The embedded model is answering another program; your requests wait their turn.",
+                file=sys.stderr,
+            )
         return running
     with state.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of several kernels one starts the server, the others find it
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # of several kernels one starts the server, the others find it
         return _running(state) or _start(provider, state)
 
 
@@ -71,7 +78,9 @@ def require(model: Model, batch: bool = False) -> None:
     provider = model.provider
     if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
         has = f"the provider `{provider.name}` of {model.id!r} has no field 'batch' in data/models.yaml"
-        raise InputError(f"`batch` cannot be used, since {has}; ask without batches, or without this model.")
+        raise InputError(
+            f"`batch` cannot be used, since {has}; ask without batches, or without this model."
+        )
     if is_computed(model) or model.call or dry_runs.folder():  # a dry run asks nobody
         return
     served = f"The model {model.id!r} is served by `{provider.name}`"
@@ -83,9 +92,15 @@ def require(model: Model, batch: bool = False) -> None:
     elif not (provider.url or "").startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
-    elif (provider.key or has_password(provider.url)) and not provider.plain_http and is_open_to_readers(provider.url):
+    elif (
+        (provider.key or has_password(provider.url))
+        and not provider.plain_http
+        and is_open_to_readers(provider.url)
+    ):
         way = f"to {provider.address} as plain text, which others on the way can read"
-        remedy = "use https, or set `plain_http: true` in its entry of the registry (docs/strangers.md)"
+        remedy = (
+            "use https, or set `plain_http: true` in its entry of the registry (docs/strangers.md)"
+        )
         raise ProviderError(f"{served}, and its key would go {way}; {remedy}.")
 
 
@@ -99,10 +114,18 @@ def list_models():
     rows = []
     for model in models().values():
         free = model.provider.embedded or model.provider.name == "sim"
-        price = {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
+        price = (
+            {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
+        )
         row = {"model": model.id, "name": model.display, "provider": model.provider.name}
-        rows.append(row | {f"usd_{side}": price[side] for side in ("input", "output")} | {"needs": _needs(model)})
-    return pd.DataFrame(rows).sort_values("needs", key=lambda needs: needs != "", kind="stable", ignore_index=True)
+        rows.append(
+            row
+            | {f"usd_{side}": price[side] for side in ("input", "output")}
+            | {"needs": _needs(model)}
+        )
+    return pd.DataFrame(rows).sort_values(
+        "needs", key=lambda needs: needs != "", kind="stable", ignore_index=True
+    )
 
 
 def _needs(model: Model) -> str:
@@ -146,9 +169,15 @@ def _parts(wanted: dict) -> dict[str, Path | None]:
     """Return {package: its part of the weights, or all of them}, in order; None where a package is not installed."""
     files = {wanted["package"]: wanted["file"]}
     if "parts" in wanted:
-        files = {f"{wanted['package']}{n}": wanted["part"].format(n) for n in range(1, wanted["parts"] + 1)}
+        files = {
+            f"{wanted['package']}{n}": wanted["part"].format(n)
+            for n in range(1, wanted["parts"] + 1)
+        }
     specs = {package: importlib.util.find_spec(package) for package in files}
-    return {package: spec and Path(spec.origin).parent / files[package] for package, spec in specs.items()}
+    return {
+        package: spec and Path(spec.origin).parent / files[package]
+        for package, spec in specs.items()
+    }
 
 
 def _whole(wanted: dict) -> Path:
@@ -253,13 +282,18 @@ def serve(provider: Provider) -> None:
     parameters.model_alias = {wanted.get("alias", path.stem)}
     parameters.n_parallel = wanted["settings"]["slots"]
     parameters.n_ctx = wanted["settings"]["context"]
-    parameters.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
+    parameters.flash_attn_type = getattr(
+        xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}"
+    )
     # The engine's own waiting threads sleep: 19 instead of 2 tokens/s where two other processes compute.
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.endpoint_metrics, parameters.ui = True, False
     key = secrets.token_urlsafe(32)
-    parameters.api_keys, parameters.cors_origins = [key], ""  # other users and web pages reach the port, too
+    parameters.api_keys, parameters.cors_origins = (
+        [key],
+        "",
+    )  # other users and web pages reach the port, too
     parameters.cors_origins_explicit = True
     server = xllamacpp.Server(parameters)
 

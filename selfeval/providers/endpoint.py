@@ -32,8 +32,12 @@ LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is given up
-LAG = 1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
-DIGITS = 6  # decimals of a log-probability that are kept; all of them would be a third of a recording
+LAG = (
+    1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
+)
+DIGITS = (
+    6  # decimals of a log-probability that are kept; all of them would be a third of a recording
+)
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 NO_USE = re.compile(  # OpenRouter, Gemini and Anthropic say it by a 400
     "not a valid model|invalid model|api key not valid|credit balance is too low", re.I
@@ -52,7 +56,15 @@ REFUSES = re.compile(
     "|invalid|must|should|(?:greater|less) than",
     re.I,
 )
-NEEDED = {"model", "messages", "max_tokens", "max_completion_tokens", "provider", "likelihood", "embedding"}
+NEEDED = {
+    "model",
+    "messages",
+    "max_tokens",
+    "max_completion_tokens",
+    "provider",
+    "likelihood",
+    "embedding",
+}
 TOGETHER = ("logprobs", "top_logprobs")
 VERSION = re.compile(r"/v\d")  # of an API, in a base URL
 EMBEDDED = 6  # decimals of an embedding that are kept
@@ -80,7 +92,11 @@ class Failure(Exception):
     named: tuple[str, ...] = ()
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
-        self.outcome, self.detail, self.wait = outcome, readable(redact(detail)), wait  # some echo the key
+        self.outcome, self.detail, self.wait = (
+            outcome,
+            readable(redact(detail)),
+            wait,
+        )  # some echo the key
         super().__init__(self.detail)
 
 
@@ -149,7 +165,9 @@ def read_body(response, key: str = "") -> dict:
     """
     try:
         text = response.content.decode("utf-8-sig")
-        body = _without(key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite))
+        body = _without(
+            key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
+        )
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         body = None
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
@@ -225,7 +243,10 @@ def _with_choice(body) -> dict:
     if not isinstance(message, dict) or not isinstance(content, str | list | dict | None):
         raise Failure("transient", "HTTP 200 without a choice")
     if ended == "error" or choice.get("error"):
-        raise Failure("transient", f"the model's server failed while answering: {choice.get('error') or 'no details'}")
+        raise Failure(
+            "transient",
+            f"the model's server failed while answering: {choice.get('error') or 'no details'}",
+        )
     return body
 
 
@@ -340,8 +361,14 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
     if model.price is None or "prompt" not in usage or "completion" not in usage:
         return None
     price = {"cached": model.price["input"]} | model.price
-    counts = {"input": usage["prompt"], "output": usage["completion"], "cached": usage.get("cached", 0)}
-    return (sum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]) / 1e6
+    counts = {
+        "input": usage["prompt"],
+        "output": usage["completion"],
+        "cached": usage.get("cached", 0),
+    }
+    return (
+        sum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]
+    ) / 1e6
 
 
 def _logprobs(tokens, content: str) -> list | None:
@@ -391,18 +418,30 @@ async def post_likelihood(client, url, body: dict):
     empty grammar stack": 1 of 120, of 256 tokens).
     """
     text = body["messages"][-1]["content"]
-    sent = {name: value for name, value in body.items() if name not in ("likelihood", "temperature")}
+    sent = {
+        name: value for name, value in body.items() if name not in ("likelihood", "temperature")
+    }
     if body["likelihood"] == "prompt_logprobs":
-        sent |= {"prompt_logprobs": 0, "max_tokens": 1, "add_generation_prompt": False, "continue_final_message": True}
+        sent |= {
+            "prompt_logprobs": 0,
+            "max_tokens": 1,
+            "add_generation_prompt": False,
+            "continue_final_message": True,
+        }
         response = await _send(client, url, sent)
         body = read_body(response)
         return _reply_of(response, body, text, _of_prompt(body, text))
     tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
-    response = await _send(client, tokenizer, {"content": text, "add_special": False, "parse_special": False})
+    response = await _send(
+        client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
+    )
     if response.status_code != 200:
         return response
     ids = _token_ids(response)
-    sent |= {"messages": body["messages"][:-1], "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids)}
+    sent |= {
+        "messages": body["messages"][:-1],
+        "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids),
+    }
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
@@ -419,12 +458,18 @@ def _token_ids(response) -> list[int]:
     try:
         return json.loads(text)["tokens"]
     except (ValueError, KeyError, TypeError):
-        raise NoEndpoint(response.status_code, f"no tokens of a text; it begins {text[:START]!r}") from None
+        raise NoEndpoint(
+            response.status_code, f"no tokens of a text; it begins {text[:START]!r}"
+        ) from None
 
 
 async def post_embedding(client, url, body: dict):
     """Return the response to a request for the embedding of a text, as a reply that is the vector in JSON."""
-    sent = {"model": body["model"], "input": body["messages"][-1]["content"], "encoding_format": body["embedding"]}
+    sent = {
+        "model": body["model"],
+        "input": body["messages"][-1]["content"],
+        "encoding_format": body["embedding"],
+    }
     route = url.copy_with(path=url.path.removesuffix("/chat/completions") + "/embeddings")
     response = await _send(client, route, sent)
     try:
@@ -472,14 +517,18 @@ def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
     if all(row["logprob"] is not None for row in found):
         choice["logprobs"] = {"content": found}
     body = {name: body.get(name) for name in ("id", "model", "usage")} | {"choices": [choice]}
-    return type(response)(200, content=json.dumps(body).encode(), headers={"content-type": "application/json"})
+    return type(response)(
+        200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
+    )
 
 
 def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:
     """Return the n tokens and log-probabilities of a reply that a grammar forced; none where some are missing."""
     choice = body["choices"][0]
     if choice["message"]["content"] != text:
-        raise Failure("rejected", f"the server wrote {choice['message']['content']!r:.40} instead of the text")
+        raise Failure(
+            "rejected", f"the server wrote {choice['message']['content']!r:.40} instead of the text"
+        )
     rows = (choice.get("logprobs") or {}).get("content") or []
     if choice.get("finish_reason") != "length":  # the last one is the end of the turn
         rows = rows[:-1]
@@ -508,7 +557,9 @@ class Pace:
         # A minute's worth in 61 seconds, since LAG may be made up for at any time.
         rates = (provider.requests_per_minute, provider.tokens_per_minute)
         self._seconds, self._turn = [(60 + LAG) / rate for rate in rates], asyncio.Lock()
-        self._owed = 0.0  # seconds of the rate of tokens by which replies differed from what was expected
+        self._owed = (
+            0.0  # seconds of the rate of tokens by which replies differed from what was expected
+        )
 
     async def wait(self, tokens: int) -> None:
         """Wait until one more request, of so many tokens, keeps the rates."""
@@ -525,10 +576,16 @@ class Pace:
         """Take a place now and return 0, or return the seconds until there may be one."""
         now, costs = time.time(), (self._seconds[0], tokens * self._seconds[1])
         with self._store.change() as store:
-            row = store.execute("SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)).fetchone() or (0, 0)
+            row = store.execute(
+                "SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)
+            ).fetchone() or (0, 0)
             due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
             pause = max(0.0, max(due) - now)
-            after = due if pause else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            after = (
+                due
+                if pause
+                else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            )
             store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
         self._owed = 0.0
         return pause
@@ -545,9 +602,15 @@ class Experience:
     answered: bool = False
     failed: int = 0  # calls in a row
     given_up: str | None = None  # why no further call makes sense
-    refused: dict[str, str | None] = field(default_factory=dict)  # parameter -> its other name, None: left out
-    thinks: bool | None = None  # though it is not marked as such; False: its server has no room for it
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)  # held by the one call to a model that never answered
+    refused: dict[str, str | None] = field(
+        default_factory=dict
+    )  # parameter -> its other name, None: left out
+    thinks: bool | None = (
+        None  # though it is not marked as such; False: its server has no room for it
+    )
+    first: asyncio.Lock = field(
+        default_factory=asyncio.Lock
+    )  # held by the one call to a model that never answered
 
     def check(self) -> None:
         """Raise `Failure` where no further call makes sense."""
@@ -556,11 +619,15 @@ class Experience:
 
     def learn(self, failure: Failure | None) -> None:
         """Count how a call ended: with a reply (None) or not."""
-        if failure is None or failure.outcome == "rejected":  # that request alone: the service is there
+        if (
+            failure is None or failure.outcome == "rejected"
+        ):  # that request alone: the service is there
             self.answered, self.failed = self.answered or failure is None, 0
             return
         self.failed += 1
-        if failure.outcome != "transient" or self.failed >= (IN_A_ROW if self.answered else UNPROVEN):
+        if failure.outcome != "transient" or self.failed >= (
+            IN_A_ROW if self.answered else UNPROVEN
+        ):
             self.given_up = failure.detail
 
 
@@ -590,8 +657,15 @@ class Call:
         if self.shared and self.model.cache_control:
             first = int(messages[0]["role"] == "system")
             text = messages[first]["content"]
-            kept = {"type": "text", "text": text[: self.shared], "cache_control": {"type": "ephemeral"}}
-            messages[first] = {"role": "user", "content": [kept, {"type": "text", "text": text[self.shared :]}]}
+            kept = {
+                "type": "text",
+                "text": text[: self.shared],
+                "cache_control": {"type": "ephemeral"},
+            }
+            messages[first] = {
+                "role": "user",
+                "content": [kept, {"type": "text", "text": text[self.shared :]}],
+            }
         return {"model": self.model.api_name, "messages": messages, **sent}
 
 
@@ -603,10 +677,21 @@ class Endpoint:
     """
 
     def __init__(self, provider: Provider, concurrency: int, store: Store, batch: bool = False):
-        self.provider, self.store, self.pace, self.batch = provider, store, Pace(provider, store), batch
+        self.provider, self.store, self.pace, self.batch = (
+            provider,
+            store,
+            Pace(provider, store),
+            batch,
+        )
         self.most = min(concurrency, provider.concurrency)
-        self.limit, self.sending = float(self.most), 0  # attempts at a time: as many as may be, and as are
-        self.throttled, self.open_at = 0, 0.0  # refusals in a row, and the end of the pause that they ask for
+        self.limit, self.sending = (
+            float(self.most),
+            0,
+        )  # attempts at a time: as many as may be, and as are
+        self.throttled, self.open_at = (
+            0,
+            0.0,
+        )  # refusals in a row, and the end of the pause that they ask for
         self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
         self._places = asyncio.Semaphore(self.most)
         self._client = self._url = None
@@ -659,12 +744,20 @@ class Endpoint:
         Raises `Failure("given_up", detail)` where the model is not worth another call.
         """
         self.known[model.id].check()
-        return model.with_room(parameters) if model.reasoning or self.known[model.id].thinks else parameters
+        return (
+            model.with_room(parameters)
+            if model.reasoning or self.known[model.id].thinks
+            else parameters
+        )
 
     def make_room(self, model: Model, parameters: dict) -> bool:
         """Give a model room for thinking from now on; return whether that changes what it is sent."""
         known = self.known[model.id]
-        if self.provider.embedded or known.thinks is False or model.with_room(parameters) == parameters:
+        if (
+            self.provider.embedded
+            or known.thinks is False
+            or model.with_room(parameters) == parameters
+        ):
             return False
         known.thinks = True
         return True
@@ -680,7 +773,9 @@ class Endpoint:
         await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
             self.known[call.model.id].check()
-            sent, adapted = adapted_parameters(self.known[call.model.id].refused, call.parameters, call.given)
+            sent, adapted = adapted_parameters(
+                self.known[call.model.id].refused, call.parameters, call.given
+            )
             try:
                 return await self._attempt(call, sent, adapted)
             except Failure as failure:
@@ -692,13 +787,19 @@ class Endpoint:
         """Wait for its turn, send the request once, and read the reply."""
         model, known = call.model, self.known[call.model.id]
         await self._turn(call.tokens)
-        call.attempts, left, started = call.attempts + 1, self.provider.deadline - call.seconds, time.monotonic()
+        call.attempts, left, started = (
+            call.attempts + 1,
+            self.provider.deadline - call.seconds,
+            time.monotonic(),
+        )
         try:
             # Half of the time for the first attempt: a hung connection leaves room for a second one.
             seconds = left / 2 if call.attempts == 1 else left
             answer = await self._post(call.body(sent), seconds)
             latency = round(time.monotonic() - started, 3)
-            response = read_reply(answer, model, latency=latency, attempts=call.attempts, adapted=adapted)
+            response = read_reply(
+                answer, model, latency=latency, attempts=call.attempts, adapted=adapted
+            )
         except Failure as failure:
             self._say_remedy(failure)
             self._slow_down(failure)
@@ -744,7 +845,11 @@ class Endpoint:
     def _about_address(self) -> str:
         """Say where the address comes from, and what most addresses have."""
         provider = self.provider
-        name = f"{provider.base_url_env} (its `base_url`)" if provider.base_url_env else "its `base_url`"
+        name = (
+            f"{provider.base_url_env} (its `base_url`)"
+            if provider.base_url_env
+            else "its `base_url`"
+        )
         remedy = f"correct {name}, which is {provider.address}"
         if VERSION.search(provider.address):
             return remedy
@@ -757,7 +862,9 @@ class Endpoint:
             return False
         if change := adaptation(failure, sent):
             known.refused |= change
-        elif call.given != call.parameters and not call.model.reasoning:  # its server has no room for thinking
+        elif (
+            call.given != call.parameters and not call.model.reasoning
+        ):  # its server has no room for thinking
             call.given, known.thinks = call.parameters, False
         else:
             return False
@@ -766,7 +873,11 @@ class Endpoint:
     async def _back_off(self, call: Call, failure: Failure) -> None:
         """Wait before the next attempt; raise the failure where there is none."""
         left = self.provider.deadline - call.seconds
-        if failure.outcome not in ("transient", "throttled") or call.attempts >= ATTEMPTS or left < LEAST:
+        if (
+            failure.outcome not in ("transient", "throttled")
+            or call.attempts >= ATTEMPTS
+            or left < LEAST
+        ):
             self.known[call.model.id].learn(failure)
             failure.detail += f" (after {call.attempts} attempt{'s' if call.attempts > 1 else ''})"
             raise failure
@@ -815,10 +926,16 @@ class Endpoint:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)
                 self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
-                headers = {"Content-Type": "application/json", "User-Agent": "selfeval", "Accept-Encoding": "gzip"}
+                headers = {
+                    "Content-Type": "application/json",
+                    "User-Agent": "selfeval",
+                    "Accept-Encoding": "gzip",
+                }
                 self._client = openai.DefaultAioHttpClient(
                     headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
-                    limits=httpx2.Limits(max_connections=self.most, max_keepalive_connections=self.most),
+                    limits=httpx2.Limits(
+                        max_connections=self.most, max_keepalive_connections=self.most
+                    ),
                     timeout=None,
                     follow_redirects=False,  # nobody but the address in use gets prompts
                     trust_env=not is_here(url),  # no proxy between us and our own server

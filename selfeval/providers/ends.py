@@ -14,10 +14,14 @@ _STATUSES = {
         "length|max|limit|window|truncat|incomplete|abort|cancel|timeout|interrupt|insufficientsystemresource"
     ),
     "error": re.compile("error"),
-    "ok": re.compile("^(stop|eo[stm]|end|done|final|finish|complete|normal|tool|function|none|null)|statusfinal$"),
+    "ok": re.compile(
+        "^(stop|eo[stm]|end|done|final|finish|complete|normal|tool|function|none|null)|statusfinal$"
+    ),
 }
 # in the code or type of an error, as of Azure, Alibaba and Moonshot
-_FILTER_CODE = re.compile("content.?(filter|policy)|responsible.?ai|data.?inspection|moderation.?block", re.I)
+_FILTER_CODE = re.compile(
+    "content.?(filter|policy)|responsible.?ai|data.?inspection|moderation.?block", re.I
+)
 _FILTER_WORDS = re.compile("content exists risk|content management policy", re.I)  # as of DeepSeek
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from selfeval.errors import InputError
 
 TEXT, LIST = 8, 9
-VALUE_FORMS = "BbHhIif?--Qqd"  # of `struct`, by the number of a value's kind; text and list have none
+VALUE_FORMS = (
+    "BbHhIif?--Qqd"  # of `struct`, by the number of a value's kind; text and list have none
+)
 # Bits of a weight, by the number of its type; 1 where it is another: then only the engine misses the last bytes.
 BITS = {0: 32, 1: 16, 3: 5, 8: 8.5, 12: 4.5, 14: 6.5625}
 
@@ -23,9 +25,13 @@ def checked_sha256(path: Path) -> str:
         known = path.stat()
         return _checked(path, known.st_size, known.st_mtime_ns)
     except OSError as error:
-        raise InputError(f"The GGUF file {path} cannot be read ({error.strerror}); correct its path.") from error
+        raise InputError(
+            f"The GGUF file {path} cannot be read ({error.strerror}); correct its path."
+        ) from error
     except (struct.error, IndexError, OverflowError) as error:
-        raise InputError(f"The GGUF file {path} is cut off in its head; download it again.") from error
+        raise InputError(
+            f"The GGUF file {path} is cut off in its head; download it again."
+        ) from error
 
 
 @cache
@@ -33,7 +39,9 @@ def _checked(path: Path, size: int, _changed: int) -> str:
     """Return a file's SHA-256, which takes seconds: computed anew where its size or time has changed."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise InputError(f"{path} is no GGUF file: it does not begin with GGUF; name another file.")
+            raise InputError(
+                f"{path} is no GGUF file: it does not begin with GGUF; name another file."
+            )
         needed = _least_size(file)
         if size < needed:
             rule = f"is cut off: it has {size:,} bytes, and its head speaks of {needed:,}"

@@ -45,7 +45,9 @@ PLAYED_BY = {
     "say which models exist": ("existence",),
 }
 WHOLE = Predicate({"input", "output"}.issubset)
-LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")  # variables that say where keys go, or what is read
+LEADS = re.compile(
+    r"SELFEVAL_\w+|\w+_BASE_URL"
+)  # variables that say where keys go, or what is read
 
 
 def _load_env(file: Path) -> None:
@@ -75,7 +77,9 @@ class Provider:
     name: str
     base_url: str | None = None
     base_url_env: str | None = None
-    keys: tuple[Annotated[str, Predicate(str.isidentifier)], ...] = ()  # names of variables, not the keys
+    keys: tuple[
+        Annotated[str, Predicate(str.isidentifier)], ...
+    ] = ()  # names of variables, not the keys
     hosted: bool = False
     plain_http: bool = False
     concurrency: Count = math.inf  # whole where a registry gives it
@@ -137,7 +141,9 @@ class Provider:
         """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
         if self.embedded:
             name = self.embedded.get("provider", self.name)
-            return {"provider": name} | {k: self.embedded[k] for k in ("sha256", "engine", "settings")}
+            return {"provider": name} | {
+                k: self.embedded[k] for k in ("sha256", "engine", "settings")
+            }
         own = not self.hosted or self.url != self.base_url
         return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
 
@@ -157,7 +163,9 @@ class Model:
     parameters: dict = field(default_factory=dict)
     reasoning: bool = False
     reasoning_tokens: Count = 16_000
-    price: Annotated[dict[Literal["input", "output", "cached"], Price], MinLen(2), WHOLE] | None = None
+    price: Annotated[dict[Literal["input", "output", "cached"], Price], MinLen(2), WHOLE] | None = (
+        None
+    )
     cache_control: bool = False
     simulation: dict | None = None
     call: Callable | None = None
@@ -176,12 +184,16 @@ class Model:
 
     def in_batches(self) -> "Model":
         """Return the model with half of its price, as batches have it."""
-        return replace(self, price=self.price and {part: usd / 2 for part, usd in self.price.items()})
+        return replace(
+            self, price=self.price and {part: usd / 2 for part, usd in self.price.items()}
+        )
 
     def with_room(self, parameters: dict) -> dict:
         """Return parameters whose most tokens of a reply leave room for thinking besides."""
         limits = ("max_tokens", "max_completion_tokens")
-        return parameters | {k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits}
+        return parameters | {
+            k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits
+        }
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -211,7 +223,9 @@ def _function(name: str, folder: Path) -> Callable:
             return _filter_parameters(resolve_name(name))
         except Exception as error:  # whatever a module does when it is imported
             why = f"{type(error).__name__}: {error}"
-            raise InputError(f"The function {name!r} cannot be imported ({why}); correct its `model`.") from error
+            raise InputError(
+                f"The function {name!r} cannot be imported ({why}); correct its `model`."
+            ) from error
 
     return lambda messages, **parameters: imported()(messages, **parameters)
 
@@ -224,21 +238,39 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
         file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
         try:
             content = read_yaml(path.read_text(encoding="utf-8")) or {}
-        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # 2026-13-45 is a ValueError
+        except (
+            OSError,
+            ValueError,
+            RecursionError,
+            yaml.YAMLError,
+        ) as error:  # 2026-13-45 is a ValueError
             raise InputError(f"{file} cannot be read: {error}.") from error
         registry = decode(_Registry, content, file)
         ours = dict(providers)
         for name, entry in (registry.providers or {}).items():
-            providers[name] = decode(Provider, {"name": name, **(entry or {})}, file, "providers", name)
+            providers[name] = decode(
+                Provider, {"name": name, **(entry or {})}, file, "providers", name
+            )
             _say_what_moves(file, providers[name], ours)
-        own = [_model(entry, providers, file, number, folder) for number, entry in enumerate(registry.models or ())]
-        for what, names in (("id", [m.id for m in own]), ("display", [m.display.strip().casefold() for m in own])):
+        own = [
+            _model(entry, providers, file, number, folder)
+            for number, entry in enumerate(registry.models or ())
+        ]
+        for what, names in (
+            ("id", [m.id for m in own]),
+            ("display", [m.display.strip().casefold() for m in own]),
+        ):
             if twice := _twice(names):
-                raise InputError(f"{file} gives the {what} {twice!r} to two models; each needs its own.")
+                raise InputError(
+                    f"{file} gives the {what} {twice!r} to two models; each needs its own."
+                )
         models |= {model.id: model for model in own}
     _ = [provider.key for provider in providers.values()]  # from now on they are not shown
     # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
-    return providers, {i: replace(m, provider=providers.get(m.provider.name, m.provider)) for i, m in models.items()}
+    return providers, {
+        i: replace(m, provider=providers.get(m.provider.name, m.provider))
+        for i, m in models.items()
+    }
 
 
 def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider]) -> None:
@@ -251,14 +283,19 @@ def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider])
     if keys := [key for key in provider.keys if homes.get(key, provider.url) != provider.url]:
         said.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
     if said:
-        print(f"{file} {', and '.join(said)}; use it only if that is meant (docs/strangers.md).", file=sys.stderr)
+        print(
+            f"{file} {', and '.join(said)}; use it only if that is meant (docs/strangers.md).",
+            file=sys.stderr,
+        )
 
 
 def _twice(names: list[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
-def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, folder: Path | None) -> Model:
+def _model(
+    entry: dict, providers: dict[str, Provider], file: str, number: int, folder: Path | None
+) -> Model:
     provider, api_name = _split(str(entry.get("id")), providers)
     if "provider" in entry:
         provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
@@ -270,16 +307,26 @@ def _model(entry: dict, providers: dict[str, Provider], file: str, number: int, 
         name = str(entry.get("model"))
         if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
             rule = "a function is named as `package.module:function`, in the file of SELFEVAL_MODELS alone"
-            raise InputError(f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}.")
-        rest |= {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": _function(name, folder)}
+            raise InputError(
+                f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}."
+            )
+        rest |= {
+            "provider": Provider(PYTHON),
+            "api_name": entry.get("id"),
+            "call": _function(name, folder),
+        }
     return decode(Model, rest, file, "models", str(entry.get("id", number)))
 
 
 def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
     """Return the fields of a model that is a GGUF file; its path goes on from the registry's folder."""
     if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
-        rule = "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
-        raise InputError(f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out.")
+        rule = (
+            "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
+        )
+        raise InputError(
+            f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out."
+        )
     return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
 
 
@@ -343,7 +390,9 @@ def get(model_id: str | Model | Callable) -> Model:
     if callable(model_id):
         return _given(getattr(model_id, "__name__", type(model_id).__name__).strip("<>"), model_id)
     if not isinstance(model_id, str):
-        raise InputError(f"A model must be an id (a text) or a Python function, got {model_id!r:.80}.")
+        raise InputError(
+            f"A model must be an id (a text) or a Python function, got {model_id!r:.80}."
+        )
     listed = models()
     if model_id in listed or model_id in FUNCTIONS:
         return _with_weights(listed.get(model_id) or FUNCTIONS[model_id])
@@ -351,7 +400,11 @@ def get(model_id: str | Model | Callable) -> Model:
     if provider and provider.name == GGUF and provider.embedded:
         path = Path(api_name).absolute()
         return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
-    if provider is None or provider.name in ("local", "sim") or not all(part.strip() for part in api_name.split("/")):
+    if (
+        provider is None
+        or provider.name in ("local", "sim")
+        or not all(part.strip() for part in api_name.split("/"))
+    ):
         raise InputError(
             f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists the registry; others "
             f"are written `developer/model` (OpenRouter) or `provider:model` (by {', '.join(providers())})."
@@ -372,7 +425,12 @@ def _with_weights(model: Model) -> Model:
         return model
     sha256 = checked_sha256(Path(model.gguf))
     settings = embedded["settings"] | ({"context": model.context} if model.context else {})
-    embedded = embedded | {"file": model.gguf, "sha256": sha256, "settings": settings, "alias": f"sha256:{sha256}"}
+    embedded = embedded | {
+        "file": model.gguf,
+        "sha256": sha256,
+        "settings": settings,
+        "alias": f"sha256:{sha256}",
+    }
     name = f"{GGUF} {sha256[:16]} {settings['context']}"
     return replace(model, provider=replace(model.provider, name=name, embedded=embedded))
 
@@ -384,7 +442,9 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
     changes.
     """
-    return Model(model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call))
+    return Model(
+        model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call)
+    )
 
 
 class _Callable(ModuleType):
@@ -410,7 +470,10 @@ def _filter_parameters(call: Callable) -> Callable:
     every = any(each.kind == each.VAR_KEYWORD for each in takes.values())
 
     def ask(messages: list[dict], **parameters):
-        return call(messages, **{name: value for name, value in parameters.items() if every or name in takes})
+        return call(
+            messages,
+            **{name: value for name, value in parameters.items() if every or name in takes},
+        )
 
     return ask
 
@@ -419,14 +482,18 @@ def check_part(model: Model, part: str) -> Model:
     """Return a model that can play a part of `PLAYED_BY`; raise `InputError` for a simulated one that cannot."""
     if _plays(model, part):
         return model
-    able = [each.id for each in models().values() if each.simulation is not None and _plays(each, part)]
+    able = [
+        each.id for each in models().values() if each.simulation is not None and _plays(each, part)
+    ]
     others = f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
     raise InputError(f"{model.id} cannot {part}; {others} can.")
 
 
 def stripped(value):
     """Return a text without blanks around it, its accents composed; other values, and such a text, as they are."""
-    if not isinstance(value, str) or (value == value.strip() and unicodedata.is_normalized("NFC", value)):
+    if not isinstance(value, str) or (
+        value == value.strip() and unicodedata.is_normalized("NFC", value)
+    ):
         return value
     return unicodedata.normalize("NFC", value.strip())
 
@@ -437,10 +504,14 @@ def _plays(model: Model, part: str) -> bool:
         return True
     role = model.simulation.get("role") or "recognition"
     known = {role for roles in PLAYED_BY.values() for role in roles}
-    return role in PLAYED_BY[part] or role not in known  # an unknown one is refused where it is to answer
+    return (
+        role in PLAYED_BY[part] or role not in known
+    )  # an unknown one is refused where it is to answer
 
 
-def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = "") -> list[Model]:
+def get_all(
+    ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = ""
+) -> list[Model]:
     """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
 
     A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises `InputError` for an unknown id,
@@ -448,15 +519,23 @@ def get_all(ids: str | Model | Callable | Iterable[str | Model | Callable], part
     """
     ids = listed(ids, "models")
     if isinstance(ids, Mapping):
-        ids = [_given(str(name), call) if callable(call) else get(call) for name, call in ids.items()]
-    ids = [ids] if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable) else list(ids)
+        ids = [
+            _given(str(name), call) if callable(call) else get(call) for name, call in ids.items()
+        ]
+    ids = (
+        [ids]
+        if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable)
+        else list(ids)
+    )
     if not ids:
         raise InputError("A list of models must name at least one, got [].")
     found = [get(i) for i in ids]
     for model in found:
         check_name("models", model.id)
         if (name := stripped(model.id)) != model.id:
-            raise InputError(f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}; write it so.")
+            raise InputError(
+                f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}; write it so."
+            )
     if twice := _twice([model.id for model in found]):
         called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")

@@ -51,7 +51,11 @@ class Request:
             if messages[0]["role"] == "system":
                 system, rest = [self.model.system, messages[0]["content"]], messages[1:]
             messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
-        parameters = {k: v for k, v in (own | self.parameters).items() if v is not None and own.get(k, 0) is not None}
+        parameters = {
+            k: v
+            for k, v in (own | self.parameters).items()
+            if v is not None and own.get(k, 0) is not None
+        }
         if self.model.provider.seeded:
             parameters["seed"] = self.seed * 1_000_000 + self.sample
         return messages, parameters
@@ -61,7 +65,9 @@ class Request:
         """Return everything that can change the reply, and nothing else, as canonical JSON."""
         messages, parameters = self.full()
         asked = {"messages": messages, "parameters": parameters, "sample": self.sample}
-        return canonical(asked | {"provider": self.model.provider.identity(), "model": self.model.api_name})
+        return canonical(
+            asked | {"provider": self.model.provider.identity(), "model": self.model.api_name}
+        )
 
     @cached_property
     def key(self) -> str:
@@ -72,9 +78,17 @@ class Request:
 def read_again(text: str) -> tuple[list[str], int]:
     """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
     parts = [part.strip() for part in str(text).split(",") if part.strip()]
-    statuses, times = [p for p in parts if not p.isdecimal()], [int(p) for p in parts if p.isdecimal()]
+    statuses, times = (
+        [p for p in parts if not p.isdecimal()],
+        [int(p) for p in parts if p.isdecimal()],
+    )
     known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
-    if not isinstance(text, str) or not known or len(times) > 1 or not 1 <= (times or [1])[0] <= MOST_AGAIN:
+    if (
+        not isinstance(text, str)
+        or not known
+        or len(times) > 1
+        or not 1 <= (times or [1])[0] <= MOST_AGAIN
+    ):
         raise InputError(
             f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
             f"1 to {MOST_AGAIN} of how often, got {text!r}."
@@ -114,7 +128,9 @@ class Response:
     earlier: list[str] = field(default_factory=list)
 
     def __post_init__(self):
-        vars(self).update({name: readable(value) for name, value in vars(self).items() if isinstance(value, str)})
+        vars(self).update(
+            {name: readable(value) for name, value in vars(self).items() if isinstance(value, str)}
+        )
 
     def to_dict(self) -> dict:
         """Return the fields that hold something, for JSON."""
@@ -184,11 +200,19 @@ def check_response(response, number: int) -> None:
     if (status := response.get("status", "ok")) not in STORED:
         raise ValueError(f"the status of a response is one of {', '.join(STORED)}, got {status!r}")
     earlier = response.get("earlier", [])
-    if not isinstance(earlier, list) or len(earlier) != number or not all(each in UNANSWERED for each in earlier):
-        raise ValueError(f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}")
+    if (
+        not isinstance(earlier, list)
+        or len(earlier) != number
+        or not all(each in UNANSWERED for each in earlier)
+    ):
+        raise ValueError(
+            f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}"
+        )
     for name in ("cost", "latency", "attempts"):
         if (value := response.get(name)) is not None and not is_amount(value):
-            raise ValueError(f"the {name} of a response is a finite number of at least 0, got {value!r:.40}")
+            raise ValueError(
+                f"the {name} of a response is a finite number of at least 0, got {value!r:.40}"
+            )
     usage = response.get("usage", {})
     if not isinstance(usage, dict) or not all(map(is_count, usage.values())):
         raise ValueError("the usage of a response holds whole numbers of at least 0")
@@ -198,8 +222,13 @@ def check_response(response, number: int) -> None:
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
     """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
     unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
-    prompt = sum(len(str(message.get("content")).encode(errors="replace")) // BYTES + 8 for message in messages)
-    return prompt, parameters.get("max_tokens") or parameters.get("max_completion_tokens") or unlimited
+    prompt = sum(
+        len(str(message.get("content")).encode(errors="replace")) // BYTES + 8
+        for message in messages
+    )
+    return prompt, parameters.get("max_tokens") or parameters.get(
+        "max_completion_tokens"
+    ) or unlimited
 
 
 # what makes two requests the same -------------------------------------------------------------------------------------
@@ -218,7 +247,9 @@ def canonical(request: dict) -> str:
     try:
         return json.dumps(plain(request), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"A request holds texts, finite numbers, lists and dictionaries alone: {error}.") from error
+        raise InputError(
+            f"A request holds texts, finite numbers, lists and dictionaries alone: {error}."
+        ) from error
 
 
 def key_of(canonical_request: str) -> str:
@@ -273,13 +304,21 @@ def blocks(question: str) -> list[tuple[str, str]]:
 def choice_format(choices: Mapping[str, Sequence]) -> dict:
     """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
     kinds = {str: "string", int: "integer"}
-    fields = {f: {"type": kinds[type(options[0])], "enum": list(options)} for f, options in choices.items()}
+    fields = {
+        f: {"type": kinds[type(options[0])], "enum": list(options)}
+        for f, options in choices.items()
+    }
     return object_format(next(iter(choices)), fields)
 
 
 def object_format(name: str, fields: dict) -> dict:
     """Return a `response_format` whose reply is a JSON object with these fields and no others."""
-    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
@@ -309,7 +348,9 @@ def answer(request: Request, messages: list[dict], **parameters) -> Response:
     check_one_of(f"role` of `{model.id}", role, ROLES)
     reply, known = ROLES[role]
     if unknown := set(rates) - set(known):
-        raise InputError(f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`.")
+        raise InputError(
+            f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`."
+        )
     seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
     draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
     text = reply(model, rates, messages, draw)
@@ -331,9 +372,13 @@ def write(model: Model, question: str, draw: random.Random) -> str:
 def tell(author: str) -> str:
     """Return the word that an author's texts carry: four syllables from a hash of its id."""
     digest = hashlib.sha256(author.encode()).digest()
-    return "".join("bdfgklmnprstvz"[digest[i] % 14] + "aeiou"[digest[i + 1] % 5] for i in range(0, 8, 2))
+    return "".join(
+        "bdfgklmnprstvz"[digest[i] % 14] + "aeiou"[digest[i + 1] % 5] for i in range(0, 8, 2)
+    )
 
 
 def author_of(text: str) -> str | None:
     """Return the id of the simulated author whose tell stands in a text, or None."""
-    return next((m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None)
+    return next(
+        (m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None
+    )

@@ -41,21 +41,44 @@ from selfeval.providers.request import (
 
 VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {
-    "replies": ("key TEXT PRIMARY KEY", "request TEXT NOT NULL", "response TEXT NOT NULL", "created REAL NOT NULL"),
+    "replies": (
+        "key TEXT PRIMARY KEY",
+        "request TEXT NOT NULL",
+        "response TEXT NOT NULL",
+        "created REAL NOT NULL",
+    ),
     "attempts": ("key TEXT NOT NULL", "at REAL NOT NULL", "outcome TEXT NOT NULL", "detail TEXT"),
-    "claims": ("key TEXT PRIMARY KEY", "owner TEXT NOT NULL", "since REAL NOT NULL", "amount REAL", "purse TEXT"),
+    "claims": (
+        "key TEXT PRIMARY KEY",
+        "owner TEXT NOT NULL",
+        "since REAL NOT NULL",
+        "amount REAL",
+        "purse TEXT",
+    ),
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
     # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused: parameters left out
-    "batches": ("id TEXT PRIMARY KEY", "there", "model TEXT", "state TEXT", "owner TEXT", "since REAL", "refused"),
+    "batches": (
+        "id TEXT PRIMARY KEY",
+        "there",
+        "model TEXT",
+        "state TEXT",
+        "owner TEXT",
+        "since REAL",
+        "refused",
+    ),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-OTHER_HOST_SECONDS = 600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+OTHER_HOST_SECONDS = (
+    600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
+)
 KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
 BATCH = "batch "  # how the owner of a claim begins that is a batch
 CENT = 1e-9  # dollars that rounding makes or leaves
-in_flight: set[str] = set()  # what this process has in flight: a claim of its own that is not here is left over
+in_flight: set[str] = (
+    set()
+)  # what this process has in flight: a claim of its own that is not here is left over
 
 
 # who holds a claim ----------------------------------------------------------------------------------------------------
@@ -113,13 +136,17 @@ class Ceiling:
         """
         text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
         if text and max_cost is not None:
-            raise InputError(f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two.")
+            raise InputError(
+                f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two."
+            )
         if not text:
             if max_cost is not None and not is_amount(max_cost):
                 raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
             return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
         name, _, amount = text.rpartition(":")
-        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(most := float(amount)):
+        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(
+            most := float(amount)
+        ):
             raise InputError(f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD, got {text!r}.")
         return cls(name or own_name(), most)
 
@@ -145,7 +172,9 @@ class Ceiling:
         """
         query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
         reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
-        [spent] = connection.execute("SELECT total(spent) FROM purses WHERE name = ?", (self.name,)).fetchone()
+        [spent] = connection.execute(
+            "SELECT total(spent) FROM purses WHERE name = ?", (self.name,)
+        ).fetchone()
         if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
             return ""
         if owner:
@@ -185,7 +214,12 @@ class Store:
     a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
     """
 
-    def __init__(self, path: Path | str | None = None, recorded: Path | None = None, replay: bool | Path | None = None):
+    def __init__(
+        self,
+        path: Path | str | None = None,
+        recorded: Path | None = None,
+        replay: bool | Path | None = None,
+    ):
         self.path = place(path)
         self._connection: sqlite3.Connection | None = None
         self._turn, self._checkpointed = threading.RLock(), 0.0
@@ -195,10 +229,14 @@ class Store:
         if self.replay and given not in (True, "1"):
             self.recorded_folders.append(HOME / Path(given).expanduser())
             if not self.recorded_folders[-1].is_dir():
-                raise InputError(f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}.")
+                raise InputError(
+                    f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}."
+                )
         elif self.replay and recorded is None:
             self.recorded_folders.append(DATA / "recorded")
-        self._lines: dict[Path, dict[str, tuple[Path, int, bytes]]] = {}  # of recorded folders that were read
+        self._lines: dict[
+            Path, dict[str, tuple[Path, int, bytes]]
+        ] = {}  # of recorded folders that were read
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
     # the file ---------------------------------------------------------------------------------------------------------
@@ -214,7 +252,9 @@ class Store:
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise StoreError(f"{what} Another process holds it: end that one.") from error
             self._disconnect()
-            raise StoreError(f"{what} Make room, check its permissions, or name another file.") from error
+            raise StoreError(
+                f"{what} Make room, check its permissions, or name another file."
+            ) from error
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -231,7 +271,9 @@ class Store:
                 yield connection
             if time.monotonic() > self._checkpointed + CHECKPOINT:
                 self._checkpointed = time.monotonic()
-                with contextlib.suppress(sqlite3.OperationalError):  # while one of our own readers is at work
+                with contextlib.suppress(
+                    sqlite3.OperationalError
+                ):  # while one of our own readers is at work
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _connect(self) -> sqlite3.Connection:
@@ -240,7 +282,9 @@ class Store:
             with self._in_words("opened"):
                 try:
                     self._connection = self._open_to_read() if dry_runs.folder() else self._open()
-                except sqlite3.OperationalError as error:  # SQLite refuses the others while one creates the file
+                except (
+                    sqlite3.OperationalError
+                ) as error:  # SQLite refuses the others while one creates the file
                     if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                         raise
                     time.sleep(0.05)
@@ -248,9 +292,13 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         make_private_folder(self.path.parent)
-        with contextlib.suppress(FileExistsError):  # SQLite gives the files beside it the same permissions
+        with contextlib.suppress(
+            FileExistsError
+        ):  # SQLite gives the files beside it the same permissions
             open_private(self.path, "x").close()
-        connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
         try:
             _distrust(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -263,9 +311,13 @@ class Store:
     def _open_to_read(self) -> sqlite3.Connection:
         """Open it without writing a byte beside it; an empty one where there is none."""
         in_use = Path(f"{self.path}-wal").exists()
-        address = f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        address = (
+            f"file:{quote(str(self.path.absolute()))}?{'mode=ro' if in_use else 'immutable=1'}"
+        )
         there = self.path.exists()
-        connection = sqlite3.connect(address if there else ":memory:", uri=True, timeout=30, check_same_thread=False)
+        connection = sqlite3.connect(
+            address if there else ":memory:", uri=True, timeout=30, check_same_thread=False
+        )
         try:
             _distrust(connection)
             if not there:
@@ -279,16 +331,25 @@ class Store:
         """Make the tables of a new file; refuse one that is not ours."""
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise StoreError(f"The response store {self.path} is one of a newer version of selfeval; update selfeval.")
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            raise StoreError(
+                f"The response store {self.path} is one of a newer version of selfeval; update selfeval."
+            )
+        tables = {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         if tables and "replies" not in tables:
-            raise StoreError(f"{self.path} is a database of something else; name another file in SELFEVAL_STORE.")
+            raise StoreError(
+                f"{self.path} is a database of something else; name another file in SELFEVAL_STORE."
+            )
         with connection:
             if version < VERSION:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
                 if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    connection.execute("DROP TABLE IF EXISTS claims")  # of 0.1: no process of it is at work
+                    connection.execute(
+                        "DROP TABLE IF EXISTS claims"
+                    )  # of 0.1: no process of it is at work
                 connection.execute(f"PRAGMA user_version={VERSION}")
             _make_tables(connection)
 
@@ -360,7 +421,15 @@ class Store:
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
-        names = ("provider", "model", "replies", "prompt_tokens", "completion_tokens", "cost", "unpriced")
+        names = (
+            "provider",
+            "model",
+            "replies",
+            "prompt_tokens",
+            "completion_tokens",
+            "cost",
+            "unpriced",
+        )
         query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
             sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
             sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
@@ -372,11 +441,15 @@ class Store:
     def outcomes(self) -> dict[str, int]:
         """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
         with self.read() as connection:
-            return dict(connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1"))
+            return dict(
+                connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1")
+            )
 
     # in flight -------------------------------------------------------------------------------------------------------
 
-    async def claim(self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0) -> dict | str | None:
+    async def claim(
+        self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0
+    ) -> dict | str | None:
         """Wait until this request is ours to send (None), another process has its reply, or a batch has it (its name).
 
         The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
@@ -391,7 +464,9 @@ class Store:
                 return owner.removeprefix(BATCH)
             await asyncio.sleep(0.1)
 
-    def _claim(self, connection, key: str, ceiling: Ceiling | None, amount: float) -> tuple[dict | None, str]:
+    def _claim(
+        self, connection, key: str, ceiling: Ceiling | None, amount: float
+    ) -> tuple[dict | None, str]:
         """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
         stored = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
         if stored:
@@ -402,7 +477,9 @@ class Store:
         if ceiling:  # those of other processes under it may have left room
             query += " OR (purse = ? AND owner <> ?)"
             values += [ceiling.name, own_name()]
-        for claimed_key, owner, since, reserved, purse in connection.execute(query, values).fetchall():
+        for claimed_key, owner, since, reserved, purse in connection.execute(
+            query, values
+        ).fetchall():
             if self._is_abandoned(claimed_key, owner, since):
                 self._note(connection, claimed_key, "abandoned", f"in flight when {owner} ended")
                 self._end(connection, claimed_key, owner, purse, reserved)  # it may have been spent
@@ -425,7 +502,9 @@ class Store:
             return f"{self.path} {key}" not in in_flight
         return has_ended(owner, since)
 
-    async def put(self, key: str, request: str, response: dict, ceiling: Ceiling | None = None) -> None:
+    async def put(
+        self, key: str, request: str, response: dict, ceiling: Ceiling | None = None
+    ) -> None:
         """Store a reply to a canonical request, book its cost and end its claim.
 
         A reply that cannot be written is put into an export file, which the `StoreError` names.
@@ -434,9 +513,15 @@ class Store:
         try:
             with self.change() as connection:
                 values = (key, request, text, time.time())
-                new = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values).rowcount
-                connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%"))
-                cost = response.get("cost") if new else None  # of a batch for which several wait, the first books it
+                new = connection.execute(
+                    "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values
+                ).rowcount
+                connection.execute(
+                    "DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%")
+                )
+                cost = (
+                    response.get("cost") if new else None
+                )  # of a batch for which several wait, the first books it
                 self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
@@ -444,7 +529,15 @@ class Store:
         finally:
             in_flight.discard(f"{self.path} {key}")
 
-    def release(self, key: str, ceiling: Ceiling | None, cost: float | None, outcome="", detail="", batch=None) -> None:
+    def release(
+        self,
+        key: str,
+        ceiling: Ceiling | None,
+        cost: float | None,
+        outcome="",
+        detail="",
+        batch=None,
+    ) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
         cost: dollars of replies that are not stored. batch: that waits for the batch which had it; a newer claim stays.
@@ -467,9 +560,15 @@ class Store:
     def forget_batch(self, batch: str) -> int:
         """Free the requests of a batch to be sent again; return how many. Raises `InputError` for an unknown one."""
         with self.change() as connection:
-            if not connection.execute("UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)).rowcount:
-                raise InputError(f"The store has no batch {batch!r}; the error of a request names its batch.")
-            return connection.execute("DELETE FROM claims WHERE owner = ?", (BATCH + batch,)).rowcount
+            if not connection.execute(
+                "UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)
+            ).rowcount:
+                raise InputError(
+                    f"The store has no batch {batch!r}; the error of a request names its batch."
+                )
+            return connection.execute(
+                "DELETE FROM claims WHERE owner = ?", (BATCH + batch,)
+            ).rowcount
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
@@ -477,7 +576,9 @@ class Store:
             self._note(connection, key, outcome, detail)
 
     def _note(self, connection: sqlite3.Connection, key: str, outcome: str, detail: str) -> None:
-        connection.execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000]))
+        connection.execute(
+            "INSERT INTO attempts VALUES (?, ?, ?, ?)", (key, time.time(), outcome, detail[:2000])
+        )
 
     def _rescue(self, line: str, error: StoreError) -> StoreError:
         """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
@@ -487,7 +588,9 @@ class Store:
             with open_private(Path(files.replace("*", secrets.token_hex(8))), "x") as file:
                 file.write(line)
         except OSError:
-            remedy = "A reply that was paid for is lost, since it could not be kept in a file either."
+            remedy = (
+                "A reply that was paid for is lost, since it could not be kept in a file either."
+            )
         return StoreError(f"{error} {remedy}")
 
     # many at once ----------------------------------------------------------------------------------------------------
@@ -506,7 +609,9 @@ class Store:
         """
         other = Store(path.absolute())
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
-            rows = connection.execute("SELECT key, request, response, CAST(created AS REAL) FROM replies")
+            rows = connection.execute(
+                "SELECT key, request, response, CAST(created AS REAL) FROM replies"
+            )
             return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
@@ -514,7 +619,9 @@ class Store:
         new = known = 0
         with self.change() as connection:
             for row in rows:
-                added = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row).rowcount
+                added = connection.execute(
+                    "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row
+                ).rowcount
                 new, known = new + added, known + 1 - added
         return new, known
 
@@ -529,7 +636,9 @@ class Store:
         number = 0
         with replacing(path) as part:
             with opener(path)(part, "wt", encoding="utf-8") as out:
-                rows = (row for row in self.rows(like) if not (self.replay and self._recorded(row[0])))
+                rows = (
+                    row for row in self.rows(like) if not (self.replay and self._recorded(row[0]))
+                )
                 for number, row in enumerate(rows, 1):  # noqa: B007
                     out.write(export_line(*row))
             part.replace(path)
@@ -550,7 +659,9 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})")
         names = [column.split()[0] for column in columns]
         if [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] != names:
-            raise sqlite3.DatabaseError(f"it has a table {table} with other columns than {', '.join(names)}")
+            raise sqlite3.DatabaseError(
+                f"it has a table {table} with other columns than {', '.join(names)}"
+            )
 
 
 def place(path: Path | str | None = None) -> Path:
@@ -618,7 +729,9 @@ def difference(request: dict, recorded: list[dict]) -> str:
     """Say in one sentence what a request has otherwise than the most similar recorded one."""
     if not recorded:
         return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
-    nearest = max(recorded, key=lambda other: sum(request[field] == other.get(field) for field in request))
+    nearest = max(
+        recorded, key=lambda other: sum(request[field] == other.get(field) for field in request)
+    )
     differ = [name for name in request if request[name] != nearest.get(name)]
     parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
     return (

@@ -84,7 +84,19 @@ _WORD = re.compile(
     rf"(?P<before>(?:\A|\n|[:=])[^\w\n]{{0,8}})(?:(?P<yes>{_either(YES)})|(?P<no>{_either(NO)}))"
     r"(?= ?(?:[^\w\s/?]|\Z|\n))"
 )
-_NOUNS = ("text", "testo", "tekst", "текст", "テキスト", "文", "最初", "目の", "텍스트", "글", "النص")
+_NOUNS = (
+    "text",
+    "testo",
+    "tekst",
+    "текст",
+    "テキスト",
+    "文",
+    "最初",
+    "目の",
+    "텍스트",
+    "글",
+    "النص",
+)
 _NOUN = r"(?:\b(?:texte|texto|testo|tekst|текст)|テキスト|文本|文章|文段|텍스트|النص)"
 _FIRST = (
     r"\berste[rnms]? text\b|\bpremier texte\b|\bprimer texto\b|\bprimo testo\b|\bprimeiro texto\b"
@@ -96,7 +108,9 @@ _SECOND = (
     r"|\btweede tekst\b|\bвтор(?:ой|ого|ом) текст\w?|第二(?:篇|段|个|個)?(?:文本|文章|文段|テキスト)"
     r"|(?:2つ目|二つ目|二番目)の(?:文章|テキスト)|두 ?번째 (?:글|텍스트)|النص الثاني"
 )
-_PLACE = re.compile(rf"(?i)(?P<first>{_FIRST})|(?P<second>{_SECOND})|{_NOUN} ?(?P<place>[12]|[ab]\b)(?!\d)")
+_PLACE = re.compile(
+    rf"(?i)(?P<first>{_FIRST})|(?P<second>{_SECOND})|{_NOUN} ?(?P<place>[12]|[ab]\b)(?!\d)"
+)
 
 
 def in_english(text: str) -> str:

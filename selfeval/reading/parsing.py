@@ -20,7 +20,8 @@ from selfeval.errors import InputError
 from selfeval.reading import languages, thinking
 
 UNREADABLE = "unreadable"  # the status of a reply at which a reader failed
-DOUBTFUL = 1 / 5  # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
+# of an evaluator's answers on record not in its replies: then the replies or the answers are bad
+DOUBTFUL = 1 / 5
 
 KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
 # a place among several: 2, "(b)", "Response A", "first text"; -2 is none
@@ -66,7 +67,9 @@ _TAG = re.compile(
     r"(?i)<(/?)(?:final[_ -]?)?(?:answer|choice|author|prediction|verdict|winner|decision)>"
     r"|<\|(?:begin|(end))_of_box\|>"
 )
-_BOX = re.compile(r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}|\[([^\]\n]{0,200})\])")
+_BOX = re.compile(
+    r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}|\[([^\]\n]{0,200})\])"
+)
 _STYLED = re.compile(r"\\{1,2}(?:text|mathrm|mathbf|textbf|texttt)\{([^{}\n]{0,200})\}")
 _MATHS = re.compile(r"\$|\\[()\[\]]|\\(?=[%_])")
 # {"answer": "Grok 4"}, {"answer": true}, {'answer': True}: a pair of an object whose value is text or a truth value
@@ -76,10 +79,14 @@ _PAIR = re.compile(
 _DIGIT = re.compile(r"""["']([^"'\n]{1,40})["']\s*:\s*(\d)(?:\.0)?(?=\s*[,}])""")  # {"answer": 2}
 _ANSWER_KEYS = frozenset(
     "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision|preferred|selected"
-    "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|ответ|答案|回答|答え|답|답변|الإجابة".split("|")
+    "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|ответ|答案|回答|答え|답|답변|الإجابة".split(
+        "|"
+    )
 )
 # "Final answer: X", "my final choice is X"
-_FINAL = re.compile(r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?")
+_FINAL = re.compile(
+    r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?"
+)
 # "Answer: X", "my best guess is X", "I'd go with X", "I would say X", "if I had to guess: X"
 _CHOSEN = re.compile(
     r"(?<!first )(?<!second )(?<!initial )"
@@ -145,7 +152,9 @@ _BREAK = re.compile(
     r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)"
 )
-_NO_DENIAL = re.compile(r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b")
+_NO_DENIAL = re.compile(
+    r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b"
+)
 # "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
@@ -155,7 +164,9 @@ _DENIED_BEFORE = re.compile(
     r"|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
 )
 # "As GPT-5, I ...", "I am GPT-5" is about the speaker
-_SPEAKER = re.compile(r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*")
+_SPEAKER = re.compile(
+    r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*"
+)
 # "X is not", "X probably didn't", "X is the least likely", "X can be ruled out"; but not "X can't be excluded"
 _DENIED_AFTER = re.compile(
     r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: \w+ly)?(?:n't| not)\b"
@@ -173,24 +184,31 @@ _DESCRIBED = re.compile(
     r"(?![^.!?\n]{0,80}\b(?:me|mine|my|myself)\b)"
 )
 _QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
-_LIST_CUT = re.compile(r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z")  # "GPT-5 or": of a list that was cut off
+_LIST_CUT = re.compile(
+    r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z"
+)  # "GPT-5 or": of a list that was cut off
 _LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 
 # --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
 CODES = dict.fromkeys(("y", "t", "true", "1", "1.0", "self", "mine"), True)
 CODES |= dict.fromkeys(("n", "f", "false", "0", "0.0", "other", "not mine"), False)
-NAMED = ("self", "mine", "other", "not mine")  # those that say the same whichever way round one asks
+NAMED = (
+    "self",
+    "mine",
+    "other",
+    "not mine",
+)  # those that say the same whichever way round one asks
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
-_ADVERB = (
-    r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
-)
+_ADVERB = r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
 # "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one", "No. 7", "no?"
 _WORD = (
     rf"(?:{_ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)(?![\"')]{{0,2}}\?)"
     rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|with|my|yes|no)\b)"
     rf"|{_ADVERB}(?P<not>not)\b(?= ?[^\w\s]| ?$|\n))"
 )
-_FREE_WORD = re.compile(rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){_WORD}")
+_FREE_WORD = re.compile(
+    rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){_WORD}"
+)
 _MARKED_WORD = re.compile(rf"[\s\"'(:\-]{{0,6}}{_WORD}")
 # "No, I cannot tell", "Yes, I can help", "Yes, I understand", "No, thank you" answer another question
 _NOT_AN_ANSWER = re.compile(
@@ -231,9 +249,7 @@ _OTHER = re.compile(
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 # "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it: they deny it
-_UNTRUE = (
-    r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a (?:lie|mistake|falsehood))"
-)
+_UNTRUE = r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a (?:lie|mistake|falsehood))"
 _CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
 _THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
 _DENIED_CLAIM = re.compile(
@@ -241,7 +257,9 @@ _DENIED_CLAIM = re.compile(
     rf"(?: to (?:say|claim|state|suggest|assert|think|conclude|assume|believe))?{_THAT}"
     rf"|\b(?:reject|dispute|refute|deny|denied|contest|disavow)(?: \w+)?(?: {_CLAIM_NOUN})?{_THAT}"
 )
-_CLAIM_DENIED = re.compile(rf"[\"']{{0,2}},? (?:is|was|would be)(?: (?:\w+ly|just|also))? {_UNTRUE}\b")
+_CLAIM_DENIED = re.compile(
+    rf"[\"']{{0,2}},? (?:is|was|would be)(?: (?:\w+ly|just|also))? {_UNTRUE}\b"
+)
 # "it is absurd to say that": what is no plain assent is none
 _JUDGED = re.compile(
     r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)?"
@@ -255,7 +273,9 @@ _DOUBTED = re.compile(
     r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far from|hard to believe)"
     r"|\b(?:as (?:if|though)|(?:looks?|sounds?|reads?|feels?|seems?) like)\b"
 )
-_CANNOT_TELL = re.compile(r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)")
+_CANNOT_TELL = re.compile(
+    r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)"
+)
 _ASKS_AUTHOR = re.compile(rf"\b{_MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b")
 
 
@@ -367,8 +387,14 @@ def bare_name(reply) -> str | None:
 def credited_name(reply: str) -> str | None:
     """Return the first capitalised name that a reply gives as an author's: "I think ChatGPT wrote it"; else None."""
     for found in _CREDITED.finditer(reply := reply.replace("’", "'")):
-        name, clause = found[1].rstrip(".-+"), re.split(r"[.!?;\n]", reply[: found.start()][-100:])[-1]
-        if not (_NO_NAME.intersection(name.casefold().split()) or _DENIED_BEFORE.search(clause.casefold())):
+        name, clause = (
+            found[1].rstrip(".-+"),
+            re.split(r"[.!?;\n]", reply[: found.start()][-100:])[-1],
+        )
+        if not (
+            _NO_NAME.intersection(name.casefold().split())
+            or _DENIED_BEFORE.search(clause.casefold())
+        ):
             return name
     return None
 
@@ -394,7 +420,10 @@ def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> 
 
 def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | None:
     """Return the id of the one candidate that a `plain_answer` names, or None, as `parse_choice` does for a reply."""
-    table = ((owner, (names,) if isinstance(names, str) else tuple(names)) for owner, names in candidates.items())
+    table = (
+        (owner, (names,) if isinstance(names, str) else tuple(names))
+        for owner, names in candidates.items()
+    )
     pattern, alone, owners = _names(tuple(sorted(table)))
     text = _INSTRUCTION.sub(" ", answer)
     mentions = [(m.start(), m.end(), owners[_key(m[0])]) for m in pattern.finditer(text)]
@@ -403,7 +432,9 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
     starts = [start for start, _, _ in mentions]
 
     def said(begin: int, end: int) -> tuple[set[str], set[str]]:
-        return _names_in(text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin)
+        return _names_in(
+            text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin
+        )
 
     def named(begin: int, end: int) -> set[str]:
         yes, no = said(begin, end)
@@ -417,7 +448,9 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
         return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
-        begins = [_LEAD.match(text, match.end()).end() for match in marker.finditer(text)]  # perhaps on a later line
+        begins = [
+            _LEAD.match(text, match.end()).end() for match in marker.finditer(text)
+        ]  # perhaps on a later line
         if found := set().union(*(named(begin, _end(text, begin)) for begin in begins)):
             return settled(found, _end(text, begins[-1]))
     if lines := [*alone.finditer(text)]:
@@ -487,7 +520,9 @@ def _counts(text: str, match: re.Match[str], last: int) -> bool:
     if after_question and not _ASKS_AUTHOR.search(_last_sentence(before)):
         return False
     if match["line"] is not None:
-        is_speech = '"' in match["line"] and re.match(r"[^\w\n]{0,6}\w", text[match.end() : match.end() + 8])
+        is_speech = '"' in match["line"] and re.match(
+            r"[^\w\n]{0,6}\w", text[match.end() : match.end() + 8]
+        )
         return not is_speech
     ends_reply = match.end() >= last and not _CANNOT_TELL.search(_last_sentence(before))
     return after_question or ends_reply
@@ -519,7 +554,11 @@ def parse_likelihood(reply: str | None) -> float | None:
     text = normalise(without_thinking(reply or ""))
     answer, _, last = text.rpartition("\n")
     found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
-    if not found or float(found[1]) > 100 or (0 < float(found[1]) < 1 and not re.search("[%t/]", found[0])):
+    if (
+        not found
+        or float(found[1]) > 100
+        or (0 < float(found[1]) < 1 and not re.search("[%t/]", found[0]))
+    ):
         return None  # 0.95 is a share or a percentage
     return float(found[1]) / 100
 
@@ -550,15 +589,21 @@ def _tokens(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _names(candidates: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[re.Pattern, re.Pattern, dict[str, str]]:
+def _names(
+    candidates: tuple[tuple[str, tuple[str, ...]], ...],
+) -> tuple[re.Pattern, re.Pattern, dict[str, str]]:
     """Build the patterns of a name, longest first, and of a line with nothing else; and {a name's key: its owner}."""
     owners: dict[str, str] = {}
     written: dict[str, str] = {}  # {a name as it is written: its key}
-    listed = [(name_key(name), name, owner) for owner, names in candidates for name in (owner, *names)]
+    listed = [
+        (name_key(name), name, owner) for owner, names in candidates for name in (owner, *names)
+    ]
     for key, name, owner in filter(operator.itemgetter(0), listed):
         other = owners.setdefault(key, owner)
         if other != owner:
-            raise InputError(f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own.")
+            raise InputError(
+                f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own."
+            )
         written[normalise(name)] = key
     parts = [(owner.rpartition("/")[2], owner) for owner, _ in candidates]
     keys = [name_key(part) for part, _ in parts]
@@ -600,13 +645,19 @@ def _after_turns(text: str, found: set[bool], end: int, yes: bool | None) -> set
     return found | later if later or not _takes_back(text, turn) else set()
 
 
-def _names_in(text: str, mentions: Sequence[tuple[int, int, str]], begin: int) -> tuple[set[str], set[str]]:
+def _names_in(
+    text: str, mentions: Sequence[tuple[int, int, str]], begin: int
+) -> tuple[set[str], set[str]]:
     """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
     yes: set[str] = set()
     no: set[str] = set()
     denied_until = -1
     for start, end, owner in mentions:
-        listed = denied_until >= 0 and start - denied_until < 12 and _LIST_LINK.fullmatch(text, denied_until, start)
+        listed = (
+            denied_until >= 0
+            and start - denied_until < 12
+            and _LIST_LINK.fullmatch(text, denied_until, start)
+        )
         stance = _stance(text[max(begin, start - 100) : start], text[end : end + 300])
         if listed or stance == "denied":
             no.add(owner)

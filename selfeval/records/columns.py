@@ -43,7 +43,9 @@ def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
     """Return a column of ids as a categorical in sorted order; a null is an error."""
     codes, unique = pd.factorize(frame[name], sort=True)
     if (codes < 0).any():
-        raise InputError(f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is.")
+        raise InputError(
+            f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is."
+        )
     return pd.Categorical.from_codes(codes, unique)
 
 

@@ -21,7 +21,16 @@ from selfeval.records import tables as record_files
 from selfeval.records.tables import PREDICTION_FIELDS
 from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
-PLAIN = {*PREDICTION_FIELDS, "text_full", "prompt_id", "sample", "score", "position", "other_model", "other_text_id"}
+PLAIN = {
+    *PREDICTION_FIELDS,
+    "text_full",
+    "prompt_id",
+    "sample",
+    "score",
+    "position",
+    "other_model",
+    "other_text_id",
+}
 FIELDS = (  # of question and answer
     *PREDICTION_FIELDS,
     "text_full",
@@ -41,13 +50,24 @@ FIELDS = (  # of question and answer
     "second",
     "chosen",
 )
-FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")  # what may be said of a whole file
+FOR_ALL = (
+    "task_type",
+    "evaluator_model",
+    "true_model",
+    "repeat",
+)  # what may be said of a whole file
 HEADINGS = {  # field: what others call it
     "evaluator_model": ("evaluator", "judge", "rater", "model"),
     "true_model": ("author", "true_author", "writer"),
     "prompt_used": ("prompt", "question"),
 }
-ANSWERS = ("answer", "response", "predicted", "prediction", "guess")  # what others call what was answered
+ANSWERS = (
+    "answer",
+    "response",
+    "predicted",
+    "prediction",
+    "guess",
+)  # what others call what was answered
 NEEDED = (  # of each one at least
     ("text_id",),
     ("true_model",),
@@ -56,15 +76,35 @@ NEEDED = (  # of each one at least
     ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
 )
-SENT = ("messages", "evaluation_prompt", "adapted")  # most of a file, and nothing that statistics need
+SENT = (
+    "messages",
+    "evaluation_prompt",
+    "adapted",
+)  # most of a file, and nothing that statistics need
 TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
 NAMED = NAMES[:-1]  # by one name
-PLACED = ("first", "second")  # the authors of a pair's texts as they were shown, where `chosen` says which was chosen
-SPELLED = ("true_model", "other_model", *PLACED, "evaluator_model")  # two spellings of a name in these are one
-IDS = ("task_type", "text_id", "other_text_id", "prompt_id", "prompt_used")  # blanks around these are none
+PLACED = (
+    "first",
+    "second",
+)  # the authors of a pair's texts as they were shown, where `chosen` says which was chosen
+SPELLED = (
+    "true_model",
+    "other_model",
+    *PLACED,
+    "evaluator_model",
+)  # two spellings of a name in these are one
+IDS = (
+    "task_type",
+    "text_id",
+    "other_text_id",
+    "prompt_id",
+    "prompt_used",
+)  # blanks around these are none
 NO_ANSWER = "no answer"  # what `authors` says of words such as "unknown"
-ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")  # in the text of a list of one, as tables have it
+ONLY_NAME = re.compile(
+    r"""^\[\s*(["'])([^"']+)\1\s*\]$"""
+)  # in the text of a list of one, as tables have it
 HINTED = "_with_hints"  # in the name of a published file whose questions had the hint
 REPEATED = 3  # times that a reply names nobody, where it may be a slip
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
@@ -104,7 +144,9 @@ def read_predictions(
     """
     names, authors = _fields_by_heading(columns or {}), authors or {}
     if not isinstance(authors, Mapping):
-        raise InputError(f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}.")
+        raise InputError(
+            f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}."
+        )
     unused, unseen, notes, frames, files = {*names}, {*authors}, [], [], []
     spellings: dict[str, str] = {}
     nobody = [name for name, who in authors.items() if who == NO_ANSWER]
@@ -128,7 +170,9 @@ def read_predictions(
         frames.append(frame)
         files.append(f"{file.parent.name}/{file.name}" if isinstance(file, Path) else str(file))
     if unused:
-        raise InputError(f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has.")
+        raise InputError(
+            f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has."
+        )
     origin = np.repeat(files, [len(part) for part in frames])
     frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
     notes += _several_corpora(frame, origin)
@@ -138,7 +182,9 @@ def read_predictions(
         notes.append(
             f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
         )
-    notes += [f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)]
+    notes += [
+        f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)
+    ]
     frame.attrs["called"] = _names_by_hand(frame, authors) if authors else {}
     frame.attrs["nobody"] = nobody
     frame.attrs["notes"] = notes + _nearly_alike(frame) + _check_names(frame)
@@ -173,7 +219,9 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
     """Return {their name of a field: our names}; raise for a field that we do not have."""
     if not isinstance(columns, Mapping):
         raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
-    names = {str(theirs): [ours] if isinstance(ours, str) else ours for theirs, ours in columns.items()}
+    names = {
+        str(theirs): [ours] if isinstance(ours, str) else ours for theirs, ours in columns.items()
+    }
     for ours in names.values():
         for field in ours if isinstance(ours, list | tuple) and ours else [ours]:
             check_one_of("columns", field, FIELDS)
@@ -184,8 +232,14 @@ def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     if isinstance(source, Mapping) and record_files.are_columns(source):
         source = pd.DataFrame(source)
-    first = next(iter(source), None) if isinstance(source, Sequence) and not record_files.is_file(source) else None
-    if isinstance(source, pd.DataFrame) or (isinstance(first, Mapping) and len(first) > 1):  # not {path: {...}}
+    first = (
+        next(iter(source), None)
+        if isinstance(source, Sequence) and not record_files.is_file(source)
+        else None
+    )
+    if isinstance(source, pd.DataFrame) or (
+        isinstance(first, Mapping) and len(first) > 1
+    ):  # not {path: {...}}
         yield "The frame of predictions", record_files.rows_of(source) if first else source, {}
         return
     for file, given in _files(source).items():
@@ -194,9 +248,17 @@ def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame
 
 def _files(source) -> dict[Path, Mapping]:
     """Return {file: what is said of it}."""
-    parts = [source] if isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable) else source
+    parts = (
+        [source]
+        if isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
+        else source
+    )
     files: dict[Path, Mapping] = {}
-    for name, given in [pair for part in parts for pair in (part if isinstance(part, Mapping) else {part: {}}).items()]:
+    for name, given in [
+        pair
+        for part in parts
+        for pair in (part if isinstance(part, Mapping) else {part: {}}).items()
+    ]:
         if not isinstance(given, Mapping | None):
             raise InputError(
                 f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r:.80}."
@@ -209,19 +271,29 @@ def _files(source) -> dict[Path, Mapping]:
     return files
 
 
-def _table(path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _table(
+    path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
     """Return rows without SENT as a table; names: {theirs: ours}. Of a frame only lists and objects are read by row."""
     if not isinstance(rows, pd.DataFrame):
         frame = record_files.without_empty_rows(pd.DataFrame(_share_values(path, rows, names)))
         return frame.reset_index(drop=True)
     rows = record_files.without_empty_rows(rows) if rows.columns.is_unique else rows
     if not len(rows) or not rows.columns.is_unique:
-        raise InputError(f"{path} must have records, and each column once, got {len(rows)} of {[*rows]}; mend that.")
+        raise InputError(
+            f"{path} must have records, and each column once, got {len(rows)} of {[*rows]}; mend that."
+        )
     kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
-    columns = {_heading(name, names): record_files.with_nulls(column) for name, column in kept.items()}
+    columns = {
+        _heading(name, names): record_files.with_nulls(column) for name, column in kept.items()
+    }
     plain = {str, int, float, bool, type(None)}
-    nested = [name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain]
-    rows = (dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True))
+    nested = [
+        name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain
+    ]
+    rows = (
+        dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True)
+    )
     columns |= pd.DataFrame(_share_values(path, rows, names)).items()
     return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
 
@@ -231,7 +303,9 @@ def _heading(name, names: Mapping[str, Sequence[str]]) -> str:
     return str(name) if str(name) in names else str(name).strip()
 
 
-def _share_values(path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]) -> Iterator[dict]:
+def _share_values(
+    path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]
+) -> Iterator[dict]:
     """Yield the rows of a file without SENT; equal texts, lists and objects are one object.
 
     A prediction file says the same names, prompts and settings in every row; kept once each, a
@@ -278,7 +352,9 @@ def _condition(cell: str):
 # fields ---------------------------------------------------------------------------------------------------------------
 
 
-def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _with_our_names(
+    path: str | Path, frame: pd.DataFrame, names: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
     """Return a table under our names; names: {theirs: ours}; one called `condition` is a part of it."""
     for name in frame:
         if "condition" in names.get(name, [name]):
@@ -294,7 +370,9 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
         raise InputError(f"{path} gives {said}; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
-        put = mapped(frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said})
+        put = mapped(
+            frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said}
+        )
         _add_to_condition(path, renamed, put)
     if "returned_text" in renamed:
         replies = renamed.get("reply", renamed["returned_text"]).astype(object)
@@ -305,22 +383,32 @@ def _with_our_names(path: str | Path, frame: pd.DataFrame, names: Mapping[str, S
 def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) -> None:
     """Add further parts to the condition of each record; one that a file has otherwise is an error."""
     conditions = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
-    both = {(id(known), id(more)): (known, more) for known, more in zip(conditions, parts, strict=True)}
+    both = {
+        (id(known), id(more)): (known, more) for known, more in zip(conditions, parts, strict=True)
+    }
     for key, pair in both.items():
         known, more = map(condition_of, pair)
         for name in known.keys() & more:
             if str(known[name]).lower() != str(more[name]).lower():
-                raise InputError(f"{path} has {name} = {known[name]!r}, and `predictions` says {more[name]!r}.")
+                raise InputError(
+                    f"{path} has {name} = {known[name]!r}, and `predictions` says {more[name]!r}."
+                )
         both[key] = {**known, **more}
-    frame["condition"] = [both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)]
+    frame["condition"] = [
+        both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)
+    ]
 
 
-def _by_other_headings(path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()) -> pd.DataFrame:
+def _by_other_headings(
+    path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return a table in which fields that others call otherwise have our names, answers by what they are.
 
     nobody: words that are no answer.
     """
-    lacking = {field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields}
+    lacking = {
+        field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields
+    }
     asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
     if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
         return frame
@@ -354,7 +442,9 @@ def _strip_ids(frame: pd.DataFrame) -> None:
         values = frame[name].unique() if not pd.api.types.is_numeric_dtype(frame[name]) else ()
         bare = {value: stripped(value) for value in values if stripped(value) is not value}
         if bare:
-            frame[name] = frame[name].map(lambda value, bare=bare: bare.get(value, value), na_action="ignore")
+            frame[name] = frame[name].map(
+                lambda value, bare=bare: bare.get(value, value), na_action="ignore"
+            )
 
 
 def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) -> list[str]:
@@ -371,7 +461,9 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
     changed, told = one_spelling(counts, known)
     if changed:
         _replace_names(frame, SPELLED, lambda name: changed.get(name, name))
-    return [f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told]
+    return [
+        f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told
+    ]
 
 
 def _nearly_alike(frame: pd.DataFrame) -> list[str]:
@@ -432,7 +524,9 @@ def _name_evaluators_as_authors(frame: pd.DataFrame, said: Mapping[str, str]) ->
     _replace_names(frame, ["evaluator_model"], lambda name: authors.get(name_key(name), name))
 
 
-def _own_pairs(path: str | Path, frame: pd.DataFrame, said: Mapping[str, str], no_answer: set[str]) -> list[tuple]:
+def _own_pairs(
+    path: str | Path, frame: pd.DataFrame, said: Mapping[str, str], no_answer: set[str]
+) -> list[tuple]:
     """Return what `_own_pair` makes of each record; equal ones are read once."""
     columns = [frame[name] for name in ("evaluator_model", *PLACED, "chosen")]
     rows = [*zip(*columns, strict=True)]
@@ -452,11 +546,15 @@ def _says_question(frame: pd.DataFrame, given: Mapping) -> bool:
     return any("question" in condition_of(condition) for condition in frame["condition"])
 
 
-def _own_pair(where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]) -> tuple:
+def _own_pair(
+    where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]
+) -> tuple:
     """Return a pair's own author, the other one, the place of the own text, and whether that was chosen."""
     shown = [first, second]
     if not all(map(is_text, shown)) or first == second:
-        raise InputError(f"{where}: `first` and `second` must be two authors, got {first!r} and {second!r}.")
+        raise InputError(
+            f"{where}: `first` and `second` must be two authors, got {first!r} and {second!r}."
+        )
     own = evaluator if evaluator in shown else min(shown)
     position = 1 + shown.index(own)
     at = _place_chosen(chosen, shown, said, no_answer)
@@ -468,7 +566,9 @@ def _own_pair(where: str, evaluator: str, first, second, chosen, said: Mapping[s
     return own, shown[2 - position], position, None if at is None else at == position
 
 
-def _place_chosen(chosen, shown: Sequence[str], said: Mapping[str, str], no_answer: set[str]) -> int | None:
+def _place_chosen(
+    chosen, shown: Sequence[str], said: Mapping[str, str], no_answer: set[str]
+) -> int | None:
     """Return which of two texts was chosen, 1 or 2; None for no answer, 0 for what is no choice."""
     if pd.isna(chosen) or not str(chosen).strip() or name_key(str(chosen)) in no_answer:
         return None
@@ -501,20 +601,26 @@ def _take_for_a_task(path: str | Path, frame: pd.DataFrame, given: Mapping) -> l
 
 def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
     """Return a table of prediction records with what is said of the whole file; check that all is there."""
-    frame = frame.assign(**{name: given[name] for name in FOR_ALL if name in given and name not in frame})
+    frame = frame.assign(
+        **{name: given[name] for name in FOR_ALL if name in given and name not in frame}
+    )
     _add_text_ids(path, frame)
     if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
         _add_to_condition(path, frame, [more] * len(frame))
     missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(frame)]
     if missing and {"author", "text"} <= {*frame}:
-        raise InputError(f"{path} holds texts and no predictions; ask models with `collect_predictions` first.")
+        raise InputError(
+            f"{path} holds texts and no predictions; ask models with `collect_predictions` first."
+        )
     if missing:
         raise InputError(
             f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
             f"{', '.join(frame)}; {_odd_headings(frame)}{_odd_answers(frame)}{WHERE}"
         )
     if "text_full" in frame and "text_preview" not in frame:
-        frame["text_preview"] = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
+        frame["text_preview"] = [
+            text[:100] if isinstance(text, str) else text for text in frame["text_full"]
+        ]
     for name in (*PREDICTION_FIELDS, "reply"):
         if name not in frame and name != "true_model_display":
             frame[name] = pd.Series(None, frame.index, object)
@@ -524,7 +630,11 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
 def _odd_headings(frame: pd.DataFrame) -> str:
     """Ask for the headings in the first line where a table without a name for its columns has another line there."""
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
-    return "the first line must be that of the headings, so delete what stands above; " if len(unnamed) > 1 else ""
+    return (
+        "the first line must be that of the headings, so delete what stands above; "
+        if len(unnamed) > 1
+        else ""
+    )
 
 
 def _odd_answers(frame: pd.DataFrame) -> str:
@@ -541,15 +651,34 @@ def _odd_answers(frame: pd.DataFrame) -> str:
 
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     """Give texts without an id one: a text is told by its prompt, author and sample."""
-    prompt = next((name for name in ("prompt_id", "prompt_used") if name in frame and frame[name].notna().all()), "")
+    prompt = next(
+        (
+            name
+            for name in ("prompt_id", "prompt_used")
+            if name in frame and frame[name].notna().all()
+        ),
+        "",
+    )
     if "text_id" in frame or not prompt or not {"true_model", "evaluator_model"} <= {*frame}:
         return
-    about = [frame[prompt].map(cache(lambda said: prompt_id_of(said) if " " in str(said) else said))]
+    about = [
+        frame[prompt].map(cache(lambda said: prompt_id_of(said) if " " in str(said) else said))
+    ]
     about += [frame[name] for name in ("sample",) if name in frame]
     for name, author in (("text_id", "true_model"), ("other_text_id", "other_model")):
         if author in frame:
-            frame[name] = [" / ".join(map(str, told)) for told in zip(frame[author], *about, strict=True)]
-    told = ["task_type", "evaluator_model", "text_id", "other_text_id", "position", "repeat", "condition"]
+            frame[name] = [
+                " / ".join(map(str, told)) for told in zip(frame[author], *about, strict=True)
+            ]
+    told = [
+        "task_type",
+        "evaluator_model",
+        "text_id",
+        "other_text_id",
+        "position",
+        "repeat",
+        "condition",
+    ]
     again = frame[[name for name in told if name in frame]].astype(str).duplicated()
     if again.any():
         index = again.idxmax()
@@ -570,7 +699,9 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
     to be the JSON of an answer or a block of text, a list of such.
     """
     replies = record_files.with_nulls(frame["reply"]).tolist()
-    for at in [at for at, value in enumerate(replies) if not (value is None or isinstance(value, str))]:
+    for at in [
+        at for at, value in enumerate(replies) if not (value is None or isinstance(value, str))
+    ]:
         value, task = replies[at], frame["task_type"][at]
         if task == "binary_self" and value in (True, False):
             replies[at] = "YES" if value else "NO"
@@ -590,7 +721,10 @@ def _take_for_no_answer(frame: pd.DataFrame, nobody: Sequence[str]) -> None:
     """Put null in the place of answers on record that are none, such as "unknown", as `authors` says."""
     words = {*map(name_key, nobody)}
     for name in ("predicted_model", "predicted_self") if words else ():
-        values = [None if isinstance(value, str) and name_key(value) in words else value for value in frame[name]]
+        values = [
+            None if isinstance(value, str) and name_key(value) in words else value
+            for value in frame[name]
+        ]
         frame[name] = pd.Series(values, frame.index, object)
 
 
@@ -603,7 +737,11 @@ def _is_block(value) -> bool:
 
 def _as_list(value: str):
     """Return the names of a CSV as a list: "['a', 'b']" or "a;b"."""
-    return plain_yaml(value) if value.lstrip().startswith("[") else re.split(r"\s*[;,|]\s*", value.strip())
+    return (
+        plain_yaml(value)
+        if value.lstrip().startswith("[")
+        else re.split(r"\s*[;,|]\s*", value.strip())
+    )
 
 
 def _is_share(value) -> bool:
@@ -615,26 +753,52 @@ def _is_name(value) -> bool:
 
 
 READ = {  # field: how a text in it is read
-    **dict.fromkeys(("predicted_model", "score"), lambda value: NULLS.get(value.strip().lower(), value)),
+    **dict.fromkeys(
+        ("predicted_model", "score"), lambda value: NULLS.get(value.strip().lower(), value)
+    ),
     "predicted_self": lambda value: TRUTH.get(value.strip().lower(), value),
     "position": lambda value: place(value) or value,
     "candidates": _as_list,
 }
 IN_LINEUP = partial(place, most=999)
-NAMING, CLAIMING, PAIRS = ("exact_model", "lineup"), ("binary_self", "pairwise_self"), ("pairwise_self",)
+NAMING, CLAIMING, PAIRS = (
+    ("exact_model", "lineup"),
+    ("binary_self", "pairwise_self"),
+    ("pairwise_self",),
+)
 RULES = (  # field, tasks, what must hold of a value, in words
     ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
     ("text_id", TASKS, lambda value: not pd.isna(value), "must say which text was judged"),
     ("true_model", TASKS, _is_name, "must be a non-empty text, one name"),
     ("evaluator_model", TASKS, _is_name, "must be a non-empty text, one name"),
     ("predicted_model", NAMING, is_text, "must be a text or null"),
-    ("predicted_self", CLAIMING, {True, False}.__contains__, "must be true, false or null (`reply` takes a YES or A)"),
+    (
+        "predicted_self",
+        CLAIMING,
+        {True, False}.__contains__,
+        "must be true, false or null (`reply` takes a YES or A)",
+    ),
     ("score", TASKS, _is_share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
-    ("position", PAIRS, place, "must say where the pair's own text stood, as 1 or 2, A or B, first or second"),
-    ("position", ("lineup",), IN_LINEUP, "must be the text's place in the lineup, from 1, or a letter from A"),
+    (
+        "position",
+        PAIRS,
+        place,
+        "must say where the pair's own text stood, as 1 or 2, A or B, first or second",
+    ),
+    (
+        "position",
+        ("lineup",),
+        IN_LINEUP,
+        "must be the text's place in the lineup, from 1, or a letter from A",
+    ),
 )
-NULLABLE = ("predicted_model", "predicted_self", "score", "position")  # the last only where there is no reply to read
+NULLABLE = (
+    "predicted_model",
+    "predicted_self",
+    "score",
+    "position",
+)  # the last only where there is no reply to read
 
 
 def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
@@ -710,8 +874,12 @@ def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
 def _repeats(frame: pd.DataFrame) -> pd.Index:
     """Return which records repeat an earlier one in question and answer, as after a resumed run."""
     fields = [name for name in FIELDS if name in frame and name != "is_correct"]
-    alike = frame.loc[frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields]
-    nested = {name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN}
+    alike = frame.loc[
+        frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields
+    ]
+    nested = {
+        name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN
+    }
     return alike.index[alike.assign(**nested).duplicated()]
 
 
@@ -758,7 +926,11 @@ def _names_in(frame: pd.DataFrame, names: set[str]) -> set[str]:
     """Return those of the names that stand in a field or in a reply, however they are typed."""
     wanted = [*NAMES, *PLACED, "chosen", "predicted_self", "true_model_display", "reply"]
     fields = frame.reindex(columns=wanted) if names else ()
-    words = {name_key(value) for field in fields for value in fields[field].explode().dropna().astype(str).unique()}
+    words = {
+        name_key(value)
+        for field in fields
+        for value in fields[field].explode().dropna().astype(str).unique()
+    }
     text = "\n".join(words)
     return {name for name in names if name_key(str(name)) in text}
 
@@ -783,14 +955,19 @@ def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
     def bearer(name: str) -> str:
         author = name if name in exact else owners.get(name_key(name), name)
         if author is None:
-            raise InputError(f"{path} gives two authors the label {name!r}, which is an answer; give answers by id.")
+            raise InputError(
+                f"{path} gives two authors the label {name!r}, which is an answer; give answers by id."
+            )
         return author
 
     return bearer
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
-    return {*frame["true_model"].tolist(), *frame.get("other_model", frame["true_model"]).dropna().tolist()}
+    return {
+        *frame["true_model"].tolist(),
+        *frame.get("other_model", frame["true_model"]).dropna().tolist(),
+    }
 
 
 def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
@@ -800,13 +977,19 @@ def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
     for author in _writers(frame):
         model = models().get(author) or registered.get(name_key(author))
         listed = (model.id, *model.all_names) if model else ()
-        for key in map(name_key, (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed)):
+        for key in map(
+            name_key, (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed)
+        ):
             owners[key] = author if owners.get(key, author) == author else None
     return owners
 
 
 def _registered() -> dict[str, Model]:
-    return {name_key(name): model for model in models().values() for name in (model.id, *model.all_names)}
+    return {
+        name_key(name): model
+        for model in models().values()
+        for name in (model.id, *model.all_names)
+    }
 
 
 def _letters_as_names(frame: pd.DataFrame) -> int:
@@ -815,13 +998,19 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
     A letter that is somebody's name stays one.
     """
     found, said = {}, frame["predicted_model"]
-    asked = frame.reindex(columns=["task_type", "true_model", "other_model", "position", "candidates"])
+    asked = frame.reindex(
+        columns=["task_type", "true_model", "other_model", "position", "candidates"]
+    )
     letters = [*filter(parsing.letter, {*said.dropna().tolist()} - _writers(frame))]
     for at in said.index[said.isin(letters)]:
         task, true, other, position, shown = asked.loc[at]
         if task in PAIRS:
             shown = {1: [true, other], 2: [other, true]}.get(place(position))
-        if isinstance(shown, list) and said[at] not in shown and (name := parsing.at_letter(said[at], shown)):
+        if (
+            isinstance(shown, list)
+            and said[at] not in shown
+            and (name := parsing.at_letter(said[at], shown))
+        ):
             found[at] = name
     frame.loc[[*found], "predicted_model"] = [*found.values()]
     return len(found)
@@ -847,14 +1036,20 @@ def _check_names(frame: pd.DataFrame) -> list[str]:
     asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
     pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
     outside = asked[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))]
-    both = zip(outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True)
-    unlisted = [not (isinstance(names, list) and {name, true} <= {*names}) for name, true, names in both]
+    both = zip(
+        outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True
+    )
+    unlisted = [
+        not (isinstance(names, list) and {name, true} <= {*names}) for name, true, names in both
+    ]
     outside = outside.loc[unlisted, "predicted_model"]
     neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
     _refuse_unknown(frame, [*outside, *neither])
     told = {"nobody in the records count as somebody else": outside}
     told |= {"neither author of their pair count as no answer": neither}
-    return [f"Answers that name {what}: {_times(names)}." for what, names in told.items() if len(names)]
+    return [
+        f"Answers that name {what}: {_times(names)}." for what, names in told.items() if len(names)
+    ]
 
 
 def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -889,7 +1084,9 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     """
     naming = frame["task_type"].isin(NAMING)
     rows = naming & frame["predicted_model"].isna() & frame["reply"].notna()
-    lacking = frame.reindex(columns=["task_type", "evaluator_model", "reply", "position", "candidates"])[rows]
+    lacking = frame.reindex(
+        columns=["task_type", "evaluator_model", "reply", "position", "candidates"]
+    )[rows]
     replies = lacking["reply"].astype(object)
     for at in lacking.index[lacking["task_type"] == "lineup"]:
         replies[at] = parsing.lineup_entry(replies[at], lacking["position"][at])
@@ -905,7 +1102,11 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))} if len(named) else ()
     names = [*alone, *(name for name in named if name_key(name) not in heard)]
     names = [name for name in names if name_key(name) not in nobody]
-    return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"] if names else []
+    return (
+        [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"]
+        if names
+        else []
+    )
 
 
 def _times(names: Iterable[str] | Mapping[str, int]) -> str:
@@ -918,4 +1119,8 @@ def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
     named = frame.reindex(columns=["true_model", "true_model_display"]).drop_duplicates()
     named = named[named["true_model_display"].map(is_text)]
-    return named.groupby("true_model")["true_model_display"].agg(lambda found: [*found.unique()]).to_dict()
+    return (
+        named.groupby("true_model")["true_model_display"]
+        .agg(lambda found: [*found.unique()])
+        .to_dict()
+    )

@@ -39,7 +39,9 @@ PREDICTION_FIELDS = (
 # and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
-NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")  # also "-0.12 [-0.30, 0.06]"
+NUMBER = re.compile(
+    r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?"
+)  # also "-0.12 [-0.30, 0.06]"
 
 
 PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -66,7 +68,13 @@ ROWS = (  # what others call the list of records in a JSON object
 )
 
 
-PARTS = ("messages", "turns", "interaction", "conversation", "test_cases")  # lists inside one record
+PARTS = (
+    "messages",
+    "turns",
+    "interaction",
+    "conversation",
+    "test_cases",
+)  # lists inside one record
 
 
 def _opened(path: Path) -> TextIO:
@@ -76,7 +84,9 @@ def _opened(path: Path) -> TextIO:
 
 def check_size(path: Path) -> None:
     """Raise `InputError` where a line of a file, or what a packed one holds, is longer than what is read."""
-    with contextlib.suppress(EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile):  # said on reading
+    with contextlib.suppress(
+        EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile
+    ):  # said on reading
         check_zip(path)
         with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
             check_lines(path, file)
@@ -95,7 +105,11 @@ def _read_separated(path: Path) -> pd.DataFrame:
     named = re.fullmatch(r"sep=(.)\s*", heading)  # Excel's own line, above the headings
     outside_quotes = re.sub(r'"[^"]*"', "", heading)
     separator = named[1] if named else max(SEPARATORS, key=outside_quotes.count)
-    how = {"sep": separator, "decimal": "," if separator == ";" else ".", "skiprows": 1 if named else 0}
+    how = {
+        "sep": separator,
+        "decimal": "," if separator == ";" else ".",
+        "skiprows": 1 if named else 0,
+    }
     return pd.read_csv(path, encoding=_encoding(path), **how, **_TABLE)
 
 
@@ -105,13 +119,22 @@ def _read_lines(path: Path) -> pd.DataFrame:
 
 
 _TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
-TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {".parquet": pd.read_parquet, ".txt": _read_lines}
+TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {
+    ".parquet": pd.read_parquet,
+    ".txt": _read_lines,
+}
 TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
 HELD_IN = {  # kind of records: how their files are called in a folder; of several patterns the first that fits counts
     "texts": ("texts.jsonl",),
-    "predictions": ("predictions_*.jsonl", "*_recognition-*.*"),  # the latter are logs that `save` wrote
+    "predictions": (
+        "predictions_*.jsonl",
+        "*_recognition-*.*",
+    ),  # the latter are logs that `save` wrote
     "likelihoods": ("likelihoods.jsonl",),
-    "conversations": ("conversations.jsonl", "*.json"),  # the latter are outputs of `selfeval roleplay`, `compare`
+    "conversations": (
+        "conversations.jsonl",
+        "*.json",
+    ),  # the latter are outputs of `selfeval roleplay`, `compare`
     "verdicts": ("verdicts.jsonl", "*.json"),
     "identity": ("identity.jsonl",),
     "existence": ("existence.jsonl",),
@@ -145,7 +168,11 @@ def path_to_read(path: str | Path) -> Path:
 
 def corpus_to_read(corpus: str | Path) -> Path:
     """Return the file of a corpus to read: a path as for `path_to_read`, else a name below `data/corpora/`."""
-    places = [Path.cwd() / _below(Path(), corpus), data_path(corpus), shipped(_below(Path("corpora"), corpus))]
+    places = [
+        Path.cwd() / _below(Path(), corpus),
+        data_path(corpus),
+        shipped(_below(Path("corpora"), corpus)),
+    ]
     return _first(corpus, *map(_text_file, places))
 
 
@@ -159,7 +186,9 @@ def _text_file(place: Path) -> Path:
         return place / name
     if len(below) > 1:
         named = ", ".join(str(file.parent.relative_to(place)) for file in below)
-        raise InputError(f"{place} holds {len(below)} corpora ({named}); name one of these folders.")
+        raise InputError(
+            f"{place} holds {len(below)} corpora ({named}); name one of these folders."
+        )
     return below[0]
 
 
@@ -211,7 +240,11 @@ def fields_of(response: Response, *names: str) -> dict:
 
 def call_fields(request: Request, response: Response) -> dict:
     """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
-    sent = {"messages": request.full()[0], "adapted": response.adapted, "asked_again": response.earlier or None}
+    sent = {
+        "messages": request.full()[0],
+        "adapted": response.adapted,
+        "asked_again": response.earlier or None,
+    }
     return fields_of(response, "served_model", "served_by", "reasoning") | sent
 
 
@@ -255,7 +288,9 @@ def from_spreadsheet(table):
         if not isinstance(value, str) or "'" not in value:
             return value
         parts = DIVIDES.split(value)
-        return "".join(part[1:] if part[:1] == "'" and _is_computed(part[1:]) else part for part in parts)
+        return "".join(
+            part[1:] if part[:1] == "'" and _is_computed(part[1:]) else part for part in parts
+        )
 
     return table.map(bare).set_axis(table.columns.map(bare), axis=1)
 
@@ -277,10 +312,14 @@ def json_rows(path: Path) -> Iterator[dict]:
         with _opened(path) as file:
             for row in _json_values(path, file):
                 if not isinstance(row, dict):
-                    raise InputError(f"{path} holds something that is not a record (a JSON object).")
+                    raise InputError(
+                        f"{path} holds something that is not a record (a JSON object)."
+                    )
                 yield row
     except (OSError, UnicodeError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise InputError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from error
     if row is None:
         raise InputError(f"{path} holds no record.")
 
@@ -311,7 +350,9 @@ def _json_at(path: Path, file: TextIO, number: int, line: str):
     try:
         return json.loads(text if whole else line + file.read())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}, line {number}: not valid JSON ({error}); mend that line.") from error
+        raise InputError(
+            f"{path}, line {number}: not valid JSON ({error}); mend that line."
+        ) from error
 
 
 def _rows_in(path: Path, number: int, value) -> list:
@@ -319,7 +360,9 @@ def _rows_in(path: Path, number: int, value) -> list:
     try:
         return value if isinstance(value, list) else logged(value)
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: no table by columns ({error}); mend that line.") from error
+        raise InputError(
+            f"{path}, line {number}: no table by columns ({error}); mend that line."
+        ) from error
 
 
 def _name_of_rows(value) -> str:
@@ -338,7 +381,9 @@ def _rows_under(path: Path, value: dict, name: str) -> list:
         return [value]
     several = [other for other in ROWS if isinstance(value.get(other), list)]
     if len(several) > 1:
-        raise InputError(f"{path} holds rows under {', '.join(several)}; write those that are meant to a file.")
+        raise InputError(
+            f"{path} holds rows under {', '.join(several)}; write those that are meant to a file."
+        )
     said = f"{path}: the records are those under `{name}`"
     beside = [other for other in value if other != name]
     if beside:
@@ -381,7 +426,9 @@ def _logged_record(sample: Mapping):
     return metadata.get("selfeval", sample)
 
 
-Rows = pd.DataFrame | Sequence[Mapping] | str | Path  # rows as a user has them, or the file that holds them
+Rows = (
+    pd.DataFrame | Sequence[Mapping] | str | Path
+)  # rows as a user has them, or the file that holds them
 
 
 def is_file(source) -> bool:
@@ -393,7 +440,11 @@ def are_files(source) -> bool:
     """Tell whether rows are given by the names of one or more files."""
     if is_file(source):
         return True
-    return not isinstance(source, pd.DataFrame) and isinstance(source, Iterable) and all(map(is_file, source))
+    return (
+        not isinstance(source, pd.DataFrame)
+        and isinstance(source, Iterable)
+        and all(map(is_file, source))
+    )
 
 
 def rows_of(source: Rows) -> list[dict]:
@@ -409,7 +460,9 @@ def rows_of(source: Rows) -> list[dict]:
     rows = [*rows] if isinstance(rows, Iterable) else []
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         got = " ".join(repr(source).split())
-        raise InputError(f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {got:.80}.")
+        raise InputError(
+            f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {got:.80}."
+        )
     return [dict(row) for row in rows]
 
 
@@ -430,7 +483,9 @@ def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
         column = empty.iloc[:, at]
         blank = column.isna()
         if not pd.api.types.is_numeric_dtype(column):
-            blank |= np.array([isinstance(value, str) and not value.strip() for value in column], bool)
+            blank |= np.array(
+                [isinstance(value, str) and not value.strip() for value in column], bool
+            )
         empty = empty[blank]
         if empty.empty:
             return frame
@@ -470,13 +525,21 @@ def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
     check_size(path)
     try:
         rows = read(path)
-        return without_empty_rows(rows.reset_index(drop=True)) if isinstance(rows, pd.DataFrame) else rows
+        return (
+            without_empty_rows(rows.reset_index(drop=True))
+            if isinstance(rows, pd.DataFrame)
+            else rows
+        )
     except UNREADABLE as error:
         why = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8.") from error
+        raise InputError(
+            f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8."
+        ) from error
 
 
-def called_otherwise(where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def called_otherwise(
+    where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """Return {their heading: our field} for fields that are not there by our name and by one other; say so aloud."""
     there, found = [*there], {}
     for field, others in headings.items():

@@ -17,7 +17,14 @@ import pandas as pd
 from selfeval.errors import InputError, check_name, check_whole
 from selfeval.providers.models import decode, listed, stripped
 from selfeval.reading import thinking
-from selfeval.records.tables import Rows, called_otherwise, corpus_to_read, is_file, path_to_read, rows_of
+from selfeval.records.tables import (
+    Rows,
+    called_otherwise,
+    corpus_to_read,
+    is_file,
+    path_to_read,
+    rows_of,
+)
 
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
 HEADINGS = {  # field: what others call it
@@ -41,8 +48,15 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     source = listed(source, "prompts")
     if isinstance(source, Mapping) and all(isinstance(prompt, str) for prompt in source.values()):
         source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
-    if isinstance(source, Iterable) and not is_file(source) and not isinstance(source, pd.DataFrame | Mapping):
-        source = [{"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row for row in source]
+    if (
+        isinstance(source, Iterable)
+        and not is_file(source)
+        and not isinstance(source, pd.DataFrame | Mapping)
+    ):
+        source = [
+            {"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row
+            for row in source
+        ]
     where = "`prompts`"
     if is_file(source):
         where = source = path_to_read(source)
@@ -56,7 +70,9 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
             if row["prompt_id"] in (None, ""):
                 row["prompt_id"] = prompt_id_of(row["prompt"])
             if not isinstance(row["prompt_id"], str | int):
-                raise InputError(f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}.")
+                raise InputError(
+                    f"`prompt_id` must be a text or a number, got {row['prompt_id']!r:.80}."
+                )
             if row.get("words") is not None:
                 row["words"] = decode(int, row["words"], "the prompt", "words")
             _check_new(seen, row, "prompt", number)
@@ -111,11 +127,15 @@ def prompt_id_of(prompt: str) -> str:
 
 def spelling_key(name: str) -> str:
     """Return what two spellings of a name share: all but case, blanks, width, accents' form and invisible signs."""
-    seen = "".join(sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf")
+    seen = "".join(
+        sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf"
+    )
     return " ".join(seen.casefold().split())
 
 
-def one_spelling(counts: Mapping[str, int], known: dict[str, str] | None = None) -> tuple[dict[str, str], list[str]]:
+def one_spelling(
+    counts: Mapping[str, int], known: dict[str, str] | None = None
+) -> tuple[dict[str, str], list[str]]:
     """Return {spelling: the one that stays} of names that are spelled in several ways, and what is said of them.
 
     counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling
@@ -243,12 +263,19 @@ def is_text(value) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def text_fields(author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str) -> dict:
+def text_fields(
+    author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str
+) -> dict:
     """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
     identity = json.dumps([author, prompt_id, sample, text])
     text_id = int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
     first = {"text_id": text_id, "prompt_id": prompt_id, "prompt": prompt, "sample": sample}
-    return first | {"author": author, "author_display": display, "text": text, "words": len(text.split())}
+    return first | {
+        "author": author,
+        "author_display": display,
+        "text": text,
+        "words": len(text.split()),
+    }
 
 
 # chats ----------------------------------------------------------------------------------------------------------------
@@ -283,7 +310,9 @@ def _turns(chat: dict) -> list[dict]:
     for sender, group in itertools.groupby(said, lambda message: message["sender"]):
         messages = [*group]
         text = "\n".join(message["text"].strip() for message in messages)
-        turns.append({"speaker": speakers.get(sender), "text": text, "timestamp": messages[0]["timestamp"]})
+        turns.append(
+            {"speaker": speakers.get(sender), "text": text, "timestamp": messages[0]["timestamp"]}
+        )
     return turns
 
 

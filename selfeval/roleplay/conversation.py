@@ -112,15 +112,25 @@ async def converse(
         raise InputError(f"{has}, and `turns` is {turns}; ask for fewer turns.")
     sides = [side("interrogator", asks, interrogator, **how), side("agent", answers, agent, **how)]
     models, seed = [one.model for one in sides], sides[0].seed
-    first, store = sides[0].request([]), client.store  # where it is stored: a run is read again without key or network
-    stored = store.replay or (not is_computed(first.model) and store.look_up({first.key: first.identity}))
+    first, store = (
+        sides[0].request([]),
+        client.store,
+    )  # where it is stored: a run is read again without key or network
+    stored = store.replay or (
+        not is_computed(first.model) and store.look_up({first.key: first.identity})
+    )
     for model in () if stored or not conversations else (*models, *also):
         require(model)
     meta = {"agent_model": models[1].id, "interrogator_model": models[0].id, "persona": persona}
     meta |= {"strategy": strategy, "seed": seed}
     name = f"{models[1].id} {persona}, {models[0].id} {strategy}, {seed}"
     begun = [
-        Conversation(f"{name}.{number}", [], "human" if answers.typed else "model", meta=meta | {"sample": number})
+        Conversation(
+            f"{name}.{number}",
+            [],
+            "human" if answers.typed else "model",
+            meta=meta | {"sample": number},
+        )
         for number in range(conversations)
     ]
     with progress("turns" if conversations else None, turns * conversations) as bar:
@@ -133,7 +143,11 @@ async def converse(
 
 
 async def _talk(
-    client: Client, sides: Sequence[Side], turns: int, begun: Conversation, heard: Callable[[Conversation], None]
+    client: Client,
+    sides: Sequence[Side],
+    turns: int,
+    begun: Conversation,
+    heard: Callable[[Conversation], None],
 ) -> Conversation:
     """Have two sides talk for so many turns, or until no reply comes or nothing is asked; tell of every exchange."""
     log = []
@@ -150,7 +164,9 @@ async def _talk(
     return so_far
 
 
-def side(label: str, part: roles.Role, model: Model | None, *, temperature=0.7, tokens=0, seed=0) -> Side:
+def side(
+    label: str, part: roles.Role, model: Model | None, *, temperature=0.7, tokens=0, seed=0
+) -> Side:
     """Return one side of a conversation: who plays the part, and with what.
 
     tokens: most of a message, 0 = the provider's `answer_tokens`.
@@ -175,7 +191,9 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
     turns = 2 * exchanges
     long = [chat for chat in chats() if len(chat["turns"]) >= turns]
     if n > len(long):
-        raise InputError(f"{len(long)} chats have {turns} turns or more, and {n} were asked for; ask for fewer.")
+        raise InputError(
+            f"{len(long)} chats have {turns} turns or more, and {n} were asked for; ask for fewer."
+        )
     found = []
     for chat in random.Random(f"chats {seed}").sample(long, len(long))[:n]:
         said = [
@@ -183,12 +201,18 @@ def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Co
             for turn in chat["turns"][:turns]
         ]
         meta = {"topic": chat["topic"]}
-        found.append(Conversation(f"chitchat {chat['chat_id']}", said, "human", SPEAKERS["B"], meta=meta))
+        found.append(
+            Conversation(f"chitchat {chat['chat_id']}", said, "human", SPEAKERS["B"], meta=meta)
+        )
     return found
 
 
 async def forced_context(
-    client: Client, agent: Model | None, conversations: Sequence[Conversation], persona: str = "stranger", **how
+    client: Client,
+    agent: Model | None,
+    conversations: Sequence[Conversation],
+    persona: str = "stranger",
+    **how,
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
 
@@ -198,22 +222,34 @@ async def forced_context(
     one that fails is recorded as such. Your own transcripts are replayed in the same way. how: as in `side`.
     """
     part = roles.role(persona, roles.personas(), "persona")
-    places = [(one, i, e) for one in conversations for i, e in zip(_last_before(one), one.exchanges(), strict=True)]
+    places = [
+        (one, i, e)
+        for one in conversations
+        for i, e in zip(_last_before(one), one.exchanges(), strict=True)
+    ]
     if not places:
         return []
     answering = side("agent", part, agent, **how)
     requests = []
     for one, place, _ in places:
         topic = one.meta.get("topic")
-        system = f"{answering.system} The topic proposed for the chat: {topic}" if topic else answering.system
-        requests.append(replace(answering, label=one.agent, system=system).request(one.turns[:place]))
+        system = (
+            f"{answering.system} The topic proposed for the chat: {topic}"
+            if topic
+            else answering.system
+        )
+        requests.append(
+            replace(answering, label=one.agent, system=system).request(one.turns[:place])
+        )
     responses = await client.chat_all(requests, "answers")
     twins = {}
     for one in conversations:
         meta = {"agent_model": answering.model.id, "persona": persona, "seed": answering.seed}
         meta |= {"pair": one.conversation_id}
         name = f"{answering.model.id} {persona} in {one.conversation_id}"
-        twins[one.conversation_id] = Conversation(name, [], "human" if part.typed else "model", meta=one.meta | meta)
+        twins[one.conversation_id] = Conversation(
+            name, [], "human" if part.typed else "model", meta=one.meta | meta
+        )
     for (one, _, exchange), response in zip(places, responses, strict=True):
         turn = as_turn("agent", response)
         turn = replace(turn, more={"instead_of": exchange.answer} | turn.more)
@@ -224,4 +260,8 @@ async def forced_context(
 def _last_before(conversation: Conversation) -> list[int]:
     """Return for every exchange how many turns stand before its answer."""
     me, turns = conversation.agent, conversation.turns
-    return [i for i, turn in enumerate(turns) if turn.speaker == me and (i == 0 or turns[i - 1].speaker != me)]
+    return [
+        i
+        for i, turn in enumerate(turns)
+        if turn.speaker == me and (i == 0 or turns[i - 1].speaker != me)
+    ]

@@ -17,9 +17,13 @@ from selfeval.roleplay.transcripts import Exchange
 # The blocks of a prompt, for who reads prompts (simulated jurors, tests): turn, A or B, mark, text; and so on.
 MESSAGE = re.compile(r"^Turn (\d+), (A|B) (\[[0-9a-f]{4,}\])\n(.*?)\n\3$", re.M | re.S)
 STATEMENT = re.compile(r"^Round (\d+), juror (\d+) (\[[0-9a-f]{4,}\])\n(.*?)\n\3$", re.M | re.S)
-SUMMARY = re.compile(r"^Summary of what the jurors said (\[[0-9a-f]{4,}\])\n(.*?)\n\1$", re.M | re.S)
+SUMMARY = re.compile(
+    r"^Summary of what the jurors said (\[[0-9a-f]{4,}\])\n(.*?)\n\1$", re.M | re.S
+)
 SEAT = re.compile(r"^You are juror (\d+);", re.M)
-JUDGED = re.compile(r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M)
+JUDGED = re.compile(
+    r"^Judge (?:B's answer in turn (\d+)|all of B's answers|B in the whole conversation)", re.M
+)
 
 RULES = (
     "You sit on a jury that reads conversations. A asks, B answers. Judge {asks}: 0 = {zero}, 1 = {one}.{more}\n"
@@ -32,16 +36,22 @@ SCOPES = {  # what a verdict is about
     "conversation": "Judge B in the whole conversation",
 }
 GRID = tuple(f"{step / 20:.2f}" for step in range(21))
-SHORTEST = 128  # tokens of a statement where a provider's answers are shorter: a reason of 80 digits fits
+SHORTEST = (
+    128  # tokens of a statement where a provider's answers are shorter: a reason of 80 digits fits
+)
 TOKENS = 3  # more of them for a word of an argument, in languages with long words too
-LETTERS = 8  # of a word and its blank; so the other jurors are shown the whole of the longest argument
+LETTERS = (
+    8  # of a word and its blank; so the other jurors are shown the whole of the longest argument
+)
 MOST_WORDS = LONGEST // LETTERS
 
 
 def mark(text: str) -> str:
     """Return a mark in square brackets that the text does not contain."""
     for number in itertools.count():
-        digest = hashlib.sha256(f"{number or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(
+            f"{number or ''}{text}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
         digest = digest[: 4 + number // 64]  # a text can hold all marks of one length
         if f"[{digest}]" not in text:
             return f"[{digest}]"
@@ -56,7 +66,10 @@ def conversation_part(rubrics: Mapping[str, Mapping], exchanges: Sequence[Exchan
     """Return what all jurors of a conversation are shown first; that of a later turn begins with it."""
     verdict, *further = rubrics.values()
     more = "".join(f"\nJudge also {r['asks']}: 0 = {r['zero']}, 1 = {r['one']}." for r in further)
-    parts = [RULES.format(more=more, **{k: verdict[k] for k in ("asks", "zero", "one")}), "CONVERSATION\n\n"]
+    parts = [
+        RULES.format(more=more, **{k: verdict[k] for k in ("asks", "zero", "one")}),
+        "CONVERSATION\n\n",
+    ]
     for exchange in exchanges:
         parts.append(_block(f"Turn {exchange.turn}, A", exchange.question or "(no message)"))
         parts.append(_block(f"Turn {exchange.turn}, B", exchange.answer or "(no message)"))
@@ -65,7 +78,11 @@ def conversation_part(rubrics: Mapping[str, Mapping], exchanges: Sequence[Exchan
 
 def log_part(statements: Sequence[Mapping], summary: str | None = None) -> str:
     """Return what has been said in the jury, by round and number of the juror; a summary stands for what it sums up."""
-    said = [_block(f"Round {s['round']}, juror {s['position']}", s["statement"]) for s in statements if s["statement"]]
+    said = [
+        _block(f"Round {s['round']}, juror {s['position']}", s["statement"])
+        for s in statements
+        if s["statement"]
+    ]
     if summary:
         said.insert(0, _block("Summary of what the jurors said", summary))
     return "\nJURY\n\n" + "".join(said) if said else ""
@@ -81,11 +98,15 @@ def statement(
     """
     lines = ["You preside over this jury and decide."] if not position else []
     if log and position:
-        lines.append(f"You are juror {position}; statements of juror {position} above are your own.")
+        lines.append(
+            f"You are juror {position}; statements of juror {position} above are your own."
+        )
     if persona:
         lines.append(persona)
     weigh = " Weigh what was said above, then decide for yourself." if log else ""
-    lines.append(f"{judged}.{weigh if position else ' Weigh the conversation and what the jurors said.'}")
+    lines.append(
+        f"{judged}.{weigh if position else ' Weigh the conversation and what the jurors said.'}"
+    )
     if blind:
         lines.append("This is your last vote, and no other juror will see it.")
     return user(f"{shared}{log}\n" + "\n".join(lines) + f"\n{_form(rubrics, constrained, words)}")
@@ -99,12 +120,16 @@ def summary(shared: str, log: str) -> list[dict]:
     )
 
 
-def repair(messages: list[dict], reply: str, rubrics: Mapping[str, Mapping], constrained: bool) -> list[dict]:
+def repair(
+    messages: list[dict], reply: str, rubrics: Mapping[str, Mapping], constrained: bool
+) -> list[dict]:
     """Ask once more after a reply without a valid score, for the score alone."""
     if constrained:
         wanted = "Give the JSON object with the score alone."
     else:
-        wanted = "Give the score alone: " + ", ".join(f"{r['tag']}= and a number from 0 to 1" for r in rubrics.values())
+        wanted = "Give the score alone: " + ", ".join(
+            f"{r['tag']}= and a number from 0 to 1" for r in rubrics.values()
+        )
     return [
         *messages,
         {"role": "assistant", "content": reply.strip() or "(no reply)"},
@@ -120,7 +145,9 @@ def _form(rubrics: Mapping[str, Mapping], constrained: bool, words: int) -> str:
         return f"First {length} on how B sounds (reason), then {fields}. Answer in JSON."
     lines = "".join(f"\n{tag}=" for tag in tags)
     each = "this line" if len(tags) == 1 else "these lines"
-    return f"First give your reason in {length}. Then write {each}, with a number from 0 to 1:{lines}"
+    return (
+        f"First give your reason in {length}. Then write {each}, with a number from 0 to 1:{lines}"
+    )
 
 
 def reason_length(words: int) -> tuple[int, int]:
@@ -128,11 +155,15 @@ def reason_length(words: int) -> tuple[int, int]:
     return (2 * words + 20, LETTERS * words) if words > 10 else (20, 80)
 
 
-def score_format(rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None) -> dict:
+def score_format(
+    rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None
+) -> dict:
     """Return a `response_format`: a reason first, then scores out of a list, since bounds of numbers are not enforced
     everywhere. length: least and most characters of the reason, for providers whose grammar knows them: without, a
     small model gives "reason" for a reason, or no end."""
     bounds = dict(zip(("minLength", "maxLength"), length, strict=True)) if length else {}
     fields: dict = {"reason": {"type": "string"} | bounds} if reason else {}
-    fields |= {rubric["tag"].lower(): {"type": "string", "enum": list(GRID)} for rubric in rubrics.values()}
+    fields |= {
+        rubric["tag"].lower(): {"type": "string", "enum": list(GRID)} for rubric in rubrics.values()
+    }
     return object_format("verdict", fields)

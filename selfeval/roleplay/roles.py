@@ -17,7 +17,12 @@ from selfeval.paths import shipped
 from selfeval.providers.models import Model, from_callable, get
 from selfeval.providers.request import Response
 
-PLAYED = {"prompt", "questions", "script", "typed"}  # how a role is played: one of these; the script is ELIZA
+PLAYED = {
+    "prompt",
+    "questions",
+    "script",
+    "typed",
+}  # how a role is played: one of these; the script is ELIZA
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ def _entries(path: Path, texts: tuple[str, ...]) -> dict[str, dict]:
     entries = _read(path)
     for name, entry in entries.items():
         if not all(isinstance(entry.get(field), str) for field in texts):
-            raise InputError(f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}.")
+            raise InputError(
+                f"{path} must give {name!r} the texts {', '.join(texts)}, got {entry!r:.120}."
+            )
     return entries
 
 
@@ -74,7 +81,9 @@ def _read(path: Path) -> dict:
         entries = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML: {error}.") from error
-    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+    if not isinstance(entries, dict) or not all(
+        isinstance(entry, dict) for entry in entries.values()
+    ):
         raise InputError(f"{path} must give every name its fields, got {entries!r:.120}.")
     return entries
 
@@ -89,7 +98,9 @@ def _roles(path: Path) -> dict[str, Role]:
     for name, entry in _entries(path, ("title",)).items():
         if len(entry) != 2 or not entry.keys() <= {"title", *PLAYED}:
             known = f"one of {', '.join(sorted(PLAYED))}"
-            raise InputError(f"{path.name} must give {name!r} a `title` and {known}, got {entry!r:.120}.")
+            raise InputError(
+                f"{path.name} must give {name!r} a `title` and {known}, got {entry!r:.120}."
+            )
         roles[name] = Role(name, **entry)
     return roles
 
@@ -111,7 +122,9 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
 
         return from_callable(ask, f"script/{part.name}", part.title)
     if model is None:
-        raise InputError(f"The part {part.name!r} ({part.title}) is played by a model, and none is named.")
+        raise InputError(
+            f"The part {part.name!r} ({part.title}) is played by a model, and none is named."
+        )
     return model
 
 
@@ -134,14 +147,19 @@ def person(read: Callable[[str], str] | None = None) -> Model:
 
 def seat_names(names: Sequence[str]) -> list[str]:
     """Return jurors' ids with a number where one is named again: "m", "m #2", "m #3"."""
-    return [f"{name} #{again}" if (again := names[: k + 1].count(name)) > 1 else name for k, name in enumerate(names)]
+    return [
+        f"{name} #{again}" if (again := names[: k + 1].count(name)) > 1 else name
+        for k, name in enumerate(names)
+    ]
 
 
 def same_family(juror: str, agent: str) -> bool:
     """Tell whether a juror judges itself or a relative: equal id, family, or developer where no family is known."""
     try:
         one, other = get(juror), get(agent)
-    except InputError:  # one that is no model of the registry, such as a script, a person, or "" for unknown
+    except (
+        InputError
+    ):  # one that is no model of the registry, such as a script, a person, or "" for unknown
         return agent == juror
     if one.family or other.family or one.id == other.id:
         return one.id == other.id or one.family == other.family
@@ -151,7 +169,11 @@ def same_family(juror: str, agent: str) -> bool:
 def list_roles() -> pd.DataFrame:
     """Return who can take part in a role-play: side (agent, interrogator, juror), name, title, and what it is told."""
     sides = {"agent": personas(), "interrogator": strategies()}
-    rows = [(side, role.name, role.title, role.prompt) for side, roles in sides.items() for role in roles.values()]
+    rows = [
+        (side, role.name, role.title, role.prompt)
+        for side, roles in sides.items()
+        for role in roles.values()
+    ]
     rows += [("juror", name, entry["title"], entry["persona"]) for name, entry in jurors().items()]
     return pd.DataFrame(rows, columns=["side", "name", "title", "told"])
 
@@ -170,7 +192,10 @@ def eliza(seed: int) -> Callable:
 
     def reply(messages: list[dict], **_) -> str:
         heard = [message["content"] for message in messages if message["role"] == "user"]
-        draw, plain = random.Random(f"{seed}\n" + "\n".join(heard)), " ".join(heard[-1].replace("’", "'").split())
+        draw, plain = (
+            random.Random(f"{seed}\n" + "\n".join(heard)),
+            " ".join(heard[-1].replace("’", "'").split()),
+        )
         for rule in script["rules"]:  # the first that fits answers; "my" is said as "your"
             if found := re.search(rule["pattern"], plain, re.I):
                 caught = re.split(r"[.,;:!?]", found[1])[0].split() if found.groups() else []

@@ -35,7 +35,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from selfeval.errors import InputError, check_at_least, check_flag, check_names, check_one_of, check_whole
+from selfeval.errors import (
+    InputError,
+    check_at_least,
+    check_flag,
+    check_names,
+    check_one_of,
+    check_whole,
+)
 from selfeval.paths import check_writable, write_whole
 from selfeval.providers import dry_runs
 from selfeval.providers.client import Client, Tasks, gather, progress
@@ -54,7 +61,11 @@ from selfeval.statistics.classifier import out_of_fold
 
 SINGLE = ("independent", "personas")  # arms of one round
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
-REPAIRED = ("ok", "empty", "length")  # what a second call may mend; a refusal is an answer of its own
+REPAIRED = (
+    "ok",
+    "empty",
+    "length",
+)  # what a second call may mend; a refusal is an answer of its own
 
 
 @dataclass(frozen=True)
@@ -109,13 +120,21 @@ class Jury:
         check_whole("words", self.words, 0, jury_prompts.MOST_WORDS)
         check_whole("seed", self.seed)
         check_at_least("temperature", self.temperature)
-        jurors = [self.jurors] if isinstance(self.jurors, str | Model) or callable(self.jurors) else list(self.jurors)
+        jurors = (
+            [self.jurors]
+            if isinstance(self.jurors, str | Model) or callable(self.jurors)
+            else list(self.jurors)
+        )
         for name, given in (("jurors", jurors), ("personas", self.personas)):
             if not given:
                 raise InputError(f"`{name}` must name at least one, got {given!r}.")
         check_names("personas", self.personas, roles.jurors())
-        check_names("dimensions", self.dimensions, [name for name in roles.rubrics() if name != "human"])
-        object.__setattr__(self, "jurors", tuple(check_part(get(juror), "judge") for juror in jurors))
+        check_names(
+            "dimensions", self.dimensions, [name for name in roles.rubrics() if name != "human"]
+        )
+        object.__setattr__(
+            self, "jurors", tuple(check_part(get(juror), "judge") for juror in jurors)
+        )
         if self.judge:
             object.__setattr__(self, "judge", check_part(get(self.judge), "judge"))
 
@@ -126,13 +145,18 @@ class Jury:
         model plays every persona equally often. One model: it takes every persona, and votes once in `independent`.
         """
         ids = [model.id for model in self.jurors]
-        seats = [Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)]
+        seats = [
+            Seat(model, number=ids[:k].count(model.id) + 1) for k, model in enumerate(self.jurors)
+        ]
         if arm == "independent":
             return seats
         if len(seats) == 1:
             return [Seat(self.jurors[0], persona) for persona in self.personas]
         size = max(len(seats), len(self.personas))
-        names = [self.personas[k % len(self.personas)] for k in latin_row(size, "persona", index, 0, self.seed)]
+        names = [
+            self.personas[k % len(self.personas)]
+            for k in latin_row(size, "persona", index, 0, self.seed)
+        ]
         return [replace(seat, persona=name) for seat, name in zip(seats, names, strict=False)]
 
     def seats(self, arm: str, index: int, turn: int) -> list[Seat]:
@@ -147,10 +171,14 @@ def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str
     itself = "its votes are samples of one opinion, and what looks like a debate is one model with itself"
     for juror, n in seats.items():
         if n > 1 or (len(seats) == 1 and {*arms} != {"independent"}):
-            found.append(f"One model, {juror}, sits in several seats: {itself}. Name models of different families.")
+            found.append(
+                f"One model, {juror}, sits in several seats: {itself}. Name models of different families."
+            )
     for agent in dict.fromkeys(agents):
         if family := ", ".join(juror for juror in seats if roles.same_family(juror, agent)):
-            found.append(f"The agent {agent} is judged by its own family ({family}): see `same_family`.")
+            found.append(
+                f"The agent {agent} is judged by its own family ({family}): see `same_family`."
+            )
     return found
 
 
@@ -170,7 +198,10 @@ def latin_row(size: int, name: str, row: int, column: int, seed: int) -> list[in
 
 
 async def hold(
-    client: Client, jury: Jury, conversations: Sequence[Conversation], arms: str | Sequence[str] = ("debate",)
+    client: Client,
+    jury: Jury,
+    conversations: Sequence[Conversation],
+    arms: str | Sequence[str] = ("debate",),
 ) -> list[dict]:
     """Return the records of all verdicts on given conversations, in the order conversation, turn, arm.
 
@@ -182,13 +213,21 @@ async def hold(
     arms = [arms] if isinstance(arms, str) else list(arms)
     check_names("arms", arms, ARMS)
     turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
-    design = [(index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms]
+    design = [
+        (index, turn, arm) for index, judged in enumerate(turns) for turn in judged for arm in arms
+    ]
     if not design:
-        raise InputError("There is nothing to judge: no conversation, or none with an answer of its agent.")
+        raise InputError(
+            "There is nothing to judge: no conversation, or none with an answer of its agent."
+        )
     if "sham" in arms and ("debate" not in arms or len({index for index, *_ in design}) < 2):
         said = "judge at least two, and have `debate` in `arms`"
-        raise InputError(f"The arm `sham` shows statements of a debate on another conversation: {said}.")
-    for sentence in warnings(jury, (one.agent_model for one in conversations), arms):  # before a reply is paid for
+        raise InputError(
+            f"The arm `sham` shows statements of a debate on another conversation: {said}."
+        )
+    for sentence in warnings(
+        jury, (one.agent_model for one in conversations), arms
+    ):  # before a reply is paid for
         print(sentence, flush=True)
     places = asyncio.Semaphore(_places(client, jury))
     tasks: dict[tuple[int, int, str], asyncio.Task] = {}
@@ -255,20 +294,41 @@ class Hearing:
     conversation, which the arm `sham` shows. A failed call is a record without a score.
     """
 
-    def __init__(self, client: Client, jury: Jury, conversation: Conversation, arm: str, turn: int, index=0, peers=()):
-        self.client, self.jury, self.arm, self.seats = client, jury, arm, jury.seats(arm, index, turn)
+    def __init__(
+        self,
+        client: Client,
+        jury: Jury,
+        conversation: Conversation,
+        arm: str,
+        turn: int,
+        index=0,
+        peers=(),
+    ):
+        self.client, self.jury, self.arm, self.seats = (
+            client,
+            jury,
+            arm,
+            jury.seats(arm, index, turn),
+        )
         self.peers = [row for row in peers if row["role"] == "juror"]
         self.rubrics = {name: roles.rubrics()[name] for name in ("human", *jury.dimensions)}
         self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
-        shown = conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
+        shown = (
+            conversation.context(turn) if jury.scope == "turn" else conversation.exchanges()[:turn]
+        )
         if jury.scope == "turn" and jury.context == "isolated":
             shown = shown[-1:]
         self.shared = jury_prompts.conversation_part(self.rubrics, shown)
         self.judged = jury_prompts.SCOPES[jury.scope].format(turn)
-        self.evidence = "\n".join(text for exchange in shown for text in (exchange.question, exchange.answer))
+        self.evidence = "\n".join(
+            text for exchange in shown for text in (exchange.question, exchange.answer)
+        )
         self.said: list[dict] = []
         self.summary = ""
-        self.about = {"conversation_id": conversation.conversation_id, "pair": conversation.meta.get("pair")}
+        self.about = {
+            "conversation_id": conversation.conversation_id,
+            "pair": conversation.meta.get("pair"),
+        }
         self.about |= {"source": conversation.source, "turn": turn, "scope": jury.scope, "arm": arm}
         self.about |= {"agent": conversation.agent_model}
 
@@ -283,13 +343,19 @@ class Hearing:
                 rows.append(await self._summarise(number))
         if self.jury.judge:
             place = self._place("judge", rounds + blind + 1, 1, Seat(self.jury.judge), True)
-            rows.append(await self._record(place, Seat(self.jury.judge), self._prompt(self.said, self.jury.judge)))
+            rows.append(
+                await self._record(
+                    place, Seat(self.jury.judge), self._prompt(self.said, self.jury.judge)
+                )
+            )
         return rows
 
     async def _round(self, number: int, blind: bool) -> list[dict]:
         places = list(enumerate(self.seats, 1))
         if self.arm != "debate" or blind:
-            rows = await gather(self._speak(number, position, seat, blind) for position, seat in places)
+            rows = await gather(
+                self._speak(number, position, seat, blind) for position, seat in places
+            )
             self.said += rows
             return rows
         for position, seat in places:  # the only statements that wait for each other
@@ -306,7 +372,11 @@ class Hearing:
         if self.arm == "reask":
             return own
         others = [row for row in self.peers if row["position"] != position]
-        earlier = [row for row in others if (row["round"], row["position"] * (not blind)) < (number, position)]
+        earlier = [
+            row
+            for row in others
+            if (row["round"], row["position"] * (not blind)) < (number, position)
+        ]
         return sorted([*own, *earlier], key=lambda row: (row["round"], row["position"]))
 
     def _prompt(self, heard: Sequence[dict], model: Model, **juror) -> list[dict]:
@@ -320,7 +390,9 @@ class Hearing:
         messages = self._prompt(heard, seat.model, position=position, persona=persona, blind=blind)
         others = [row for row in heard if row["position"] != position and row["score"] is not None]
         latest = {row["position"]: row["score"] for row in others}.values()
-        row = await self._record(self._place("juror", number, position, seat, blind), seat, messages)
+        row = await self._record(
+            self._place("juror", number, position, seat, blind), seat, messages
+        )
         return row | {"peer_mean": sum(latest) / len(latest) if latest else None}
 
     async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:
@@ -335,8 +407,16 @@ class Hearing:
             if repaired.scores[tag] is not None:
                 read, counts = verdicts.Verdict(repaired.scores, read.reason), calls[1]
         score = read.scores[tag]
-        status = "ok" if score is not None else "no_answer" if calls[0].status == "ok" else calls[0].status
-        dimensions = {name: read.scores[r["tag"]] for name, r in self.rubrics.items() if name != "human"}
+        status = (
+            "ok"
+            if score is not None
+            else "no_answer"
+            if calls[0].status == "ok"
+            else calls[0].status
+        )
+        dimensions = {
+            name: read.scores[r["tag"]] for name, r in self.rubrics.items() if name != "human"
+        }
         shown = "\n".join(filter(None, [read.reason, "" if score is None else f"{tag}={score:g}"]))
         said = {"score": score, "status": status, "dimensions": dimensions, "statement": shown}
         return place | said | _costs(seat.model, messages, calls, counts)
@@ -357,7 +437,11 @@ class Hearing:
         """Return the fields of a record on who speaks, and when."""
         family = roles.same_family(seat.model.id, self.about["agent"])
         spoken = {"role": role, "round": number, "blind": blind, "position": position}
-        return self.about | spoken | {"juror": seat.name, "persona": seat.persona, "same_family": family}
+        return (
+            self.about
+            | spoken
+            | {"juror": seat.name, "persona": seat.persona, "same_family": family}
+        )
 
     def _read(self, response: Response) -> verdicts.Verdict:
         """Return what a reply says; one that was cut off has no score, since the last one may be missing."""
@@ -369,8 +453,12 @@ class Hearing:
         if response.status == "ok":
             return read
         reason = read.reason
-        opened = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")  # of JSON that was cut off
-        return verdicts.Verdict(dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason)
+        opened = (
+            reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")
+        )  # of JSON that was cut off
+        return verdicts.Verdict(
+            dict.fromkeys(self.tags), opened.strip('" ') if opened != reason else reason
+        )
 
     async def _ask(self, seat: Seat, messages: list[dict], reason: bool | None) -> Response:
         """Return a reply: with a reason before its scores, with scores alone, or (None) in free words."""
@@ -380,8 +468,12 @@ class Hearing:
         how = {"temperature": self.jury.temperature, "max_tokens": tokens, "seed": self.jury.seed}
         if provider.json_schema and reason is not None:
             length = None if provider.hosted else jury_prompts.reason_length(self.jury.words)
-            how["response_format"] = jury_prompts.score_format(self.rubrics, reason=reason, length=length)
-        return await self.client.chat(seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **how)
+            how["response_format"] = jury_prompts.score_format(
+                self.rubrics, reason=reason, length=length
+            )
+        return await self.client.chat(
+            seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **how
+        )
 
 
 def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts: Response) -> dict:
@@ -424,7 +516,9 @@ def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.
     frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
     if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
         return pd.DataFrame()
-    style = out_of_fold(frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"])
+    style = out_of_fold(
+        frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"]
+    )
     scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
     units = frame["human"], frame["cluster"], frame["turn"]
     tables = [baseline_auc(score, *units, name=name) for name, score in scores.items()]
@@ -434,10 +528,15 @@ def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.
 # what `selfeval roleplay` and `selfeval compare` do -------------------------------------------------------------------
 
 
-METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}  # arms, as published files call them
+METHODS = {
+    "independent": "independent",
+    "debate": "chateval_debate_one_by_one",
+}  # arms, as published files call them
 
 
-async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> tuple[Conversation, list[dict]]:
+async def play(
+    client: Client, out: Path, arms: Sequence[str], config: dict
+) -> tuple[Conversation, list[dict]]:
     """Hold a conversation and have juries of these arms judge each answer; return it with their statements.
 
     The published file is written whole after every answer and at the end. Every reply is in the store, so that the same
@@ -451,7 +550,10 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
     asks = roles.role(config["strategy"], roles.strategies(), "strategy")
     answers = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
     typist = roles.person(lambda shown: next(typed, None) or input(shown))
-    sides = {"interrogator": ("interrogator_llm_model", asks), "agent": ("role_play_llm_model", answers)}
+    sides = {
+        "interrogator": ("interrogator_llm_model", asks),
+        "agent": ("role_play_llm_model", answers),
+    }
     for side, (name, part) in sides.items():
         model = typist if part.typed else check_part(get(config[name]), f"play the {side}")
         sides[side] = roles.player(part, model, config["seed"])
@@ -462,10 +564,23 @@ async def play(client: Client, out: Path, arms: Sequence[str], config: dict) -> 
     def write(held: Conversation, said: Sequence[dict] = ()) -> None:
         # a file that has more, perhaps lines that a person typed, stays
         if len(held.turns) >= len(before) and not dry_runs.is_counting():
-            write_whole(out, json.dumps(_output(held, said, jury, arms, config), indent=2, ensure_ascii=False) + "\n")
+            write_whole(
+                out,
+                json.dumps(_output(held, said, jury, arms, config), indent=2, ensure_ascii=False)
+                + "\n",
+            )
 
-    how = {"temperature": config["temperature"], "tokens": config["max_tokens"], "seed": config["seed"]}
-    parts = {"strategy": asks.name, "persona": answers.name, "turns": config["max_turns"], "also": jury.jurors}
+    how = {
+        "temperature": config["temperature"],
+        "tokens": config["max_tokens"],
+        "seed": config["seed"],
+    }
+    parts = {
+        "strategy": asks.name,
+        "persona": answers.name,
+        "turns": config["max_turns"],
+        "also": jury.jurors,
+    }
     [held] = await converse(client, *sides.values(), on_exchange=write, **parts, **how)
     said = await hold(client, jury, [held], arms) if judged_turns(jury.scope, held) else []
     write(held, said)
@@ -481,30 +596,49 @@ def _before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
         check_writable(out)
     if not out.exists():
         return []
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    with contextlib.suppress(
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
+    ):
         found = json.loads(out.read_text(encoding="utf-8"))
         then = {"words": 0} | found["config"]
         is_continued = then["max_turns"] <= config["max_turns"]
         then["max_turns"] = config["max_turns"]
         if is_continued and then == config and [*found["seats"]] == [METHODS[arm] for arm in arms]:
             return [turn for turn in found["messages"] if turn["status"] != "error"]
-    raise InputError(f"{out} exists and is no output of this command with these options; choose another name.")
+    raise InputError(
+        f"{out} exists and is no output of this command with these options; choose another name."
+    )
 
 
-def _output(held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence[str], config: dict) -> dict:
+def _output(
+    held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence[str], config: dict
+) -> dict:
     """Return what the command writes: the published fields first."""
-    seats = {arm: [{"juror": one.name, "persona": one.persona} for one in jury.members(arm, 0)] for arm in arms}
-    judged = [exchange._asdict() | _judgement(exchange.turn, said, seats, jury.rounds) for exchange in held.exchanges()]
+    seats = {
+        arm: [{"juror": one.name, "persona": one.persona} for one in jury.members(arm, 0)]
+        for arm in arms
+    }
+    judged = [
+        exchange._asdict() | _judgement(exchange.turn, said, seats, jury.rounds)
+        for exchange in held.exchanges()
+    ]
     about = {"config": config, "seats": {METHODS[arm]: these for arm, these in seats.items()}}
     about |= {"conversation_id": held.conversation_id, "status": held.status}
     about |= {"messages": [turn.to_dict() for turn in held.turns]}
     if len(arms) == 1:
         first = {name: config[name] for name in ("role_play_llm_model", "interrogator_llm_model")}
         return first | {"jury": config["jury_llm_models"], "interaction": judged} | about
-    scores = {f"{one}_avg": [row[one]["avg_human_score"] for row in judged] for one in ("old_eval", "new_eval")}
+    scores = {
+        f"{one}_avg": [row[one]["avg_human_score"] for row in judged]
+        for one in ("old_eval", "new_eval")
+    }
     scores["overall_delta"] = [row["score_delta"] for row in judged]  # of the turns that have both
-    known = {name: [value for value in values if value is not None] for name, values in scores.items()}
-    summary = {name: sum(values) / len(values) if values else None for name, values in known.items()}
+    known = {
+        name: [value for value in values if value is not None] for name, values in scores.items()
+    }
+    summary = {
+        name: sum(values) / len(values) if values else None for name, values in known.items()
+    }
     return {"config": config, "summary": summary, "turns": judged} | about
 
 
@@ -515,7 +649,9 @@ def _judgement(turn: int, said: Sequence[dict], seats: dict[str, list[dict]], ro
         rows = [row for row in said if (row["turn"], row["arm"]) == (turn, arm)]
         rows = [{name: value for name, value in row.items() if name != "messages"} for row in rows]
         scores = {(row["juror"], row["persona"]): row["score"] for row in verdicts.last_round(rows)}
-        found[arm] = {"method": METHODS[arm]} | ({"debate_rounds": rounds} if arm == "debate" else {})
+        found[arm] = {"method": METHODS[arm]} | (
+            {"debate_rounds": rounds} if arm == "debate" else {}
+        )
         found[arm]["per_juror_scores"] = [scores.get(tuple(juror.values())) for juror in jurors]
         found[arm]["avg_human_score"] = verdicts.decide(rows)
         found[arm]["rounds"] = [[*part] for _, part in groupby(rows, lambda row: row["round"])]

@@ -65,7 +65,9 @@ def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str 
         reason = next((str(v) for k, v in whole.items() if k.casefold().startswith("reason")), "")
         return Verdict({tag: _field(whole, tag) for tag in tags}, shorten(reason))
     shown = [_plain(line) for line in judged.splitlines()]
-    lines = [(raw, _plain(raw)) for raw in text.splitlines() if not raw.lstrip().startswith((">", "＞"))]
+    lines = [
+        (raw, _plain(raw)) for raw in text.splitlines() if not raw.lstrip().startswith((">", "＞"))
+    ]
     scores = {tag: _last(text, [line for _, line in lines], tag, shown, judged) for tag in tags}
     bare = _plain(text).strip()
     if len(tags) == 1 and _BARE.fullmatch(bare):
@@ -91,7 +93,9 @@ def shorten(reason: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
-def _last(text: str, lines: Sequence[str], tag: str, shown: Sequence[str], judged: str) -> float | None:
+def _last(
+    text: str, lines: Sequence[str], tag: str, shown: Sequence[str], judged: str
+) -> float | None:
     """Return the last valid score; one that repeats the judged text counts only as the last word of a reply.
 
     A score that is revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
@@ -147,7 +151,9 @@ def _pattern(tag: str) -> re.Pattern[str]:
 @cache
 def _spoken(tag: str) -> re.Pattern[str]:
     """Return the pattern of a tag and its score within a line."""
-    return re.compile(rf"(?<!\w){_name(tag)}(?:\W{{0,3}}(?P<sign>[=:])| (?:at|is|would be|as)\b){_FIGURE}")
+    return re.compile(
+        rf"(?<!\w){_name(tag)}(?:\W{{0,3}}(?P<sign>[=:])| (?:at|is|would be|as)\b){_FIGURE}"
+    )
 
 
 def _name(tag: str) -> str:
@@ -160,7 +166,11 @@ def _score(value) -> float | None:
 
 
 def _field(values: dict, tag: str) -> float | None:
-    return _score(next((v for k, v in values.items() if k.casefold().replace(" ", "_") == tag.casefold()), None))
+    return _score(
+        next(
+            (v for k, v in values.items() if k.casefold().replace(" ", "_") == tag.casefold()), None
+        )
+    )
 
 
 def _object(text: str) -> dict | None:
@@ -175,7 +185,9 @@ def last_round(records: Sequence[Mapping]) -> list[Mapping]:
     """Return the jurors' records of a verdict's last round, in speaking order."""
     rows = [row for row in records if row["role"] == "juror"]
     last = max((row["round"] for row in rows), default=0)
-    return sorted((row for row in rows if row["round"] == last), key=lambda row: row["position"] or 0)
+    return sorted(
+        (row for row in rows if row["round"] == last), key=lambda row: row["position"] or 0
+    )
 
 
 def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | None:
@@ -204,4 +216,6 @@ def verdict_scores(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataF
 
 
 def _scores(rows: Iterable[Mapping]) -> list[float]:
-    return [row["score"] for row in rows if row["score"] is not None and row["score"] == row["score"]]  # not NaN
+    return [
+        row["score"] for row in rows if row["score"] is not None and row["score"] == row["score"]
+    ]  # not NaN

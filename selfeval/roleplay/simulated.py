@@ -36,14 +36,23 @@ SILENT = "It could be either, and I would rather not put a number on it."
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
-    question = next(m["content"] for m in messages if m["role"] == "user")  # of a repair: the juror's prompt
+    question = next(
+        m["content"] for m in messages if m["role"] == "user"
+    )  # of a repair: the juror's prompt
     if not question.startswith(RULES.partition("{")[0]):
-        return write(model, "14 words", draw)  # a chat message of two sentences that carries its tell
+        return write(
+            model, "14 words", draw
+        )  # a chat message of two sentences that carries its tell
     heard = scores(question)
     if "\nSummarise what the jurors said" in question:
-        return "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items()) or "Nobody gave a score."
+        return (
+            "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items())
+            or "Nobody gave a score."
+        )
     rates = DEFAULTS | rates
-    if _draw("mute", model.id, question).random() < rates["no_answer"]:  # the same when it is asked again
+    if (
+        _draw("mute", model.id, question).random() < rates["no_answer"]
+    ):  # the same when it is asked again
         return SILENT
     if "\nYou preside over this jury" in question:
         score = sum(heard.values()) / len(heard) if heard else _private(question, rates, draw)
@@ -58,7 +67,11 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
 def scores(question: str) -> dict[int, float]:
     """Return the latest visible score of each juror by its number, those of a summary first."""
     summary = SUMMARY.search(question)
-    found = {int(number): float(score) for number, score in SUMMED.findall(summary[2])} if summary else {}
+    found = (
+        {int(number): float(score) for number, score in SUMMED.findall(summary[2])}
+        if summary
+        else {}
+    )
     for _, number, _, text in STATEMENT.findall(question):
         if given := SCORE.findall(text):
             found[int(number)] = float(given[-1])
@@ -83,7 +96,13 @@ def _private(question: str, rates: dict, draw: random.Random) -> float:
     judged = [answers[int(asked[-1])]] if asked and asked[-1] else list(answers.values())
     human = sum(author_of(text) is None for text in judged) / max(len(judged), 1)
     mood = _draw("mood", *judged).gauss(0, rates["spread"])
-    return 0.5 + mood + rates["leniency"] + rates["discrimination"] * (human - 0.5) + draw.gauss(0, rates["noise"])
+    return (
+        0.5
+        + mood
+        + rates["leniency"]
+        + rates["discrimination"] * (human - 0.5)
+        + draw.gauss(0, rates["noise"])
+    )
 
 
 def _draw(*parts: str) -> random.Random:

@@ -11,7 +11,15 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.reading import thinking
-from selfeval.records.tables import Rows, are_files, data_path, files_of, is_file, rows_of, tell_several
+from selfeval.records.tables import (
+    Rows,
+    are_files,
+    data_path,
+    files_of,
+    is_file,
+    rows_of,
+    tell_several,
+)
 from selfeval.results import Card, Records, display
 from selfeval.roleplay import roles
 from selfeval.roleplay.scoring import decide
@@ -25,7 +33,17 @@ PUBLISHED = {  # what a conversation's meta calls the fields of an output
     "strategy": "strategy",
     "seed": "seed",
 }
-UNKNOWN = ("reply", "repaired", "usage", "cost", "latency", "request_id", "served_model", "peer_mean", "asked_again")
+UNKNOWN = (
+    "reply",
+    "repaired",
+    "usage",
+    "cost",
+    "latency",
+    "request_id",
+    "served_model",
+    "peer_mean",
+    "asked_again",
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,9 @@ class Conversation:
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
         found = self.exchanges()[:turn]
         if any(said):
-            found[:-1] = [e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)]
+            found[:-1] = [
+                e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)
+            ]
         return found
 
     def first(self, exchanges: int) -> "Conversation":
@@ -114,7 +134,9 @@ class Conversation:
 
     def to_dict(self) -> dict:
         """Return the conversation as a row of a file."""
-        row = {name: getattr(self, name) for name in ("conversation_id", "source", "agent", "status")}
+        row = {
+            name: getattr(self, name) for name in ("conversation_id", "source", "agent", "status")
+        }
         return row | {"turns": [turn.to_dict() for turn in self.turns]} | self.meta
 
 
@@ -158,7 +180,11 @@ def _are_messages(given, who: set[str]) -> bool:
 
 def _is_said(given, who: set[str]) -> bool:
     """Tell whether an object is one message: who said it, and what."""
-    return isinstance(given, Mapping) and not who.isdisjoint(given) and not {"content", "text"}.isdisjoint(given)
+    return (
+        isinstance(given, Mapping)
+        and not who.isdisjoint(given)
+        and not {"content", "text"}.isdisjoint(given)
+    )
 
 
 def together(*groups: Iterable[Conversation]) -> list[Conversation]:
@@ -176,7 +202,9 @@ def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
     found: dict[str, Conversation] = {}
     for one in conversations:
         if found.setdefault(one.conversation_id, one) != one:
-            raise InputError(f"Two conversations differ and have the `conversation_id` {one.conversation_id!r}.")
+            raise InputError(
+                f"Two conversations differ and have the `conversation_id` {one.conversation_id!r}."
+            )
     return list(found.values())
 
 
@@ -193,7 +221,11 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
         if "juror" in row:
             statements.append(_statement(where, row))
         else:
-            _need(_is_output(row), where, "this is neither a verdict, which has a `juror`, nor an output of a command")
+            _need(
+                _is_output(row),
+                where,
+                "this is neither a verdict, which has a `juror`, nor an output of a command",
+            )
             conversations.append(_conversation(where, row))
             statements += _statements_of(where, row, conversations[-1])
     equal = {json.dumps(row, sort_keys=True): row for row in statements}
@@ -201,7 +233,12 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
 
 
 def read_judgements(
-    verdicts: Rows, conversations: Rows = (), *, controls: Rows = (), limit: int = 0, max_turns: int = 0
+    verdicts: Rows,
+    conversations: Rows = (),
+    *,
+    controls: Rows = (),
+    limit: int = 0,
+    max_turns: int = 0,
 ) -> tuple[list[Conversation], list[dict]]:
     """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
 
@@ -211,28 +248,46 @@ def read_judgements(
     """
     statements, found = read_verdicts(verdicts)
     if not statements:
-        raise InputError("There are no verdicts to analyse: give what `judge` returned, or its file verdicts.jsonl.")
+        raise InputError(
+            "There are no verdicts to analyse: give what `judge` returned, or its file verdicts.jsonl."
+        )
     files = _files("verdicts", verdicts) if are_files(verdicts) else []
     beside = dict.fromkeys(file.with_name("conversations.jsonl") for file in files)
     whole = read_conversations(controls)
-    more = read_conversations([file for file in beside if file.is_file()]) + read_conversations(conversations) + whole
+    more = (
+        read_conversations([file for file in beside if file.is_file()])
+        + read_conversations(conversations)
+        + whole
+    )
     texts = {one.conversation_id: one for one in reversed([*found, *more])}
     judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
     stay = {one.conversation_id for one in whole}
     cut = [name for name in judged if name not in stay][limit or len(judged) :]
     judged = [name for name in judged if name not in cut]
-    kept = [r for r in statements if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])]
+    kept = [
+        r
+        for r in statements
+        if r["conversation_id"] in judged and r["turn"] <= (max_turns or r["turn"])
+    ]
     if not any(row["role"] == "juror" for row in kept):
-        raise InputError("There is no juror's verdict on the answers to analyse; raise `limit` and `max_turns`.")
+        raise InputError(
+            "There is no juror's verdict on the answers to analyse; raise `limit` and `max_turns`."
+        )
     return [texts[name].first(max_turns) for name in judged if name in texts], kept
 
 
 def check_not_read(out: str | Path, conversations: Rows, controls: Rows, verdicts: Rows) -> None:
     """Raise `InputError` where `out` is a folder that one of these files is in, since files are written there."""
-    sources = [("conversations", conversations), ("conversations", controls), ("verdicts", verdicts)]
+    sources = [
+        ("conversations", conversations),
+        ("conversations", controls),
+        ("verdicts", verdicts),
+    ]
     files = [file for kind, source in sources if are_files(source) for file in _files(kind, source)]
     if out and data_path(out).resolve() in [file.parent for file in files]:
-        raise InputError(f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`.")
+        raise InputError(
+            f"`out` {str(out)!r} is a folder that is read here; choose another one for `out`."
+        )
 
 
 def _need(met: object, where: str, sentence: str) -> None:
@@ -281,14 +336,26 @@ def _conversation(where: str, row: dict) -> Conversation:
     row = _as_row(where, row) if _is_output(row) else row
     field = _messages_in(row)
     row = _from_messages(row, field) if field else row
-    row = {name: value for name, value in row.items() if value is not None}  # in a table, what others have
+    row = {
+        name: value for name, value in row.items() if value is not None
+    }  # in a table, what others have
     row |= {"pair": _as_id(row["pair"])} if "pair" in row else {}
     name, turns, source = (row.pop(field, None) for field in ("conversation_id", "turns", "source"))
-    _need(isinstance(turns, list) and turns, where, "a conversation needs a list of `turns`; see data/README.md")
-    _need(type(name) in (str, int) and name != "", where, f"a conversation needs a `conversation_id`, got {name!r}")
+    _need(
+        isinstance(turns, list) and turns,
+        where,
+        "a conversation needs a list of `turns`; see data/README.md",
+    )
+    _need(
+        type(name) in (str, int) and name != "",
+        where,
+        f"a conversation needs a `conversation_id`, got {name!r}",
+    )
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
     _check_source(where, source)
-    agent = _agent(where, row.pop("agent", None), list(dict.fromkeys(turn.speaker for turn in turns)))
+    agent = _agent(
+        where, row.pop("agent", None), list(dict.fromkeys(turn.speaker for turn in turns))
+    )
     return Conversation(str(name), turns, source, agent, str(row.pop("status", "ok")), row)
 
 
@@ -301,7 +368,11 @@ def _turn(where: str, turn) -> Turn:
         given["text"] = given.pop("content")
     speaker, (thought, text) = given.pop("speaker", None), _text_of_parts(given.pop("text", None))
     _need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r}")
-    _need(isinstance(speaker, str) and speaker.strip(), where, f"a turn needs a `speaker`, got {speaker!r}")
+    _need(
+        isinstance(speaker, str) and speaker.strip(),
+        where,
+        f"a turn needs a `speaker`, got {speaker!r}",
+    )
     marked, text = thinking.split(text)
     if thought or marked:
         given.setdefault("reasoning", thought or marked)
@@ -321,14 +392,24 @@ def _agent(where: str, named: str | None, speakers: list[str]) -> str:
     """Return the speaker under judgement: the one named, else "agent", else the second of two."""
     second = speakers[1] if len(speakers) == 2 and "agent" not in speakers else "agent"
     agent = named or second
-    speaks = agent in speakers or (named and len(speakers) == 1)  # in a conversation that ended before the first answer
-    _need(speaks, where, f"`agent` must name the speaker under judgement ({', '.join(speakers)}), got {named!r}")
+    speaks = agent in speakers or (
+        named and len(speakers) == 1
+    )  # in a conversation that ended before the first answer
+    _need(
+        speaks,
+        where,
+        f"`agent` must name the speaker under judgement ({', '.join(speakers)}), got {named!r}",
+    )
     return agent
 
 
 def _check_source(where: str, source) -> None:
     known = f"`source` must be one of {', '.join(SOURCES)}, got {source!r:.80}"
-    _need(source in SOURCES, where, f"{known}: it says who is on the agent's side; add it to the record")
+    _need(
+        source in SOURCES,
+        where,
+        f"{known}: it says who is on the agent's side; add it to the record",
+    )
 
 
 def _config(output: dict) -> dict:
@@ -341,11 +422,17 @@ def _as_row(where: str, output: dict) -> dict:
     config, turns = _config(output), []
     for row in _rows_of(where, output):
         turns.append({"speaker": "interrogator", "text": row["question"]})
-        turns.append({"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")})
+        turns.append(
+            {"speaker": "agent", "text": row["answer"] or "", "status": row.get("status", "ok")}
+        )
     meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
     agent = meta.get("agent_model")
     source = output.get("source", agent and ("human" if agent == TYPED else "model"))
-    known = {"conversation_id": output["conversation_id"], "source": source, "turns": output.get("messages") or turns}
+    known = {
+        "conversation_id": output["conversation_id"],
+        "source": source,
+        "turns": output.get("messages") or turns,
+    }
     meta |= {"sample": 0} if "messages" in output else {}
     return known | {"agent": "agent", "status": output.get("status", "ok")} | meta
 
@@ -353,9 +440,18 @@ def _as_row(where: str, output: dict) -> dict:
 def _rows_of(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
     turns = output.get("interaction", output.get("turns"))
-    rows = [row if isinstance(row, dict) else {} for row in turns] if isinstance(turns, list) else []
-    said = all(isinstance(row.get("question"), str) and isinstance(row.get("answer", 0), str | None) for row in rows)
-    _need(rows and said, where, "`interaction`, or `turns`, needs turns with a `question` and an `answer` each")
+    rows = (
+        [row if isinstance(row, dict) else {} for row in turns] if isinstance(turns, list) else []
+    )
+    said = all(
+        isinstance(row.get("question"), str) and isinstance(row.get("answer", 0), str | None)
+        for row in rows
+    )
+    _need(
+        rows and said,
+        where,
+        "`interaction`, or `turns`, needs turns with a `question` and an `answer` each",
+    )
     return rows
 
 
@@ -366,7 +462,11 @@ def _statement(where: str, row: dict) -> dict:
     """Return a row of verdicts with all fields; what it does not say is null, or empty."""
     needed = ("conversation_id", "turn", "arm", "juror")
     given = "score" in row and all(row.get(name) is not None for name in needed)
-    _need(given, where, f"a verdict needs `{'`, `'.join(needed)}` and `score`; data/README.md has the fields")
+    _need(
+        given,
+        where,
+        f"a verdict needs `{'`, `'.join(needed)}` and `score`; data/README.md has the fields",
+    )
     _check_source(where, row.get("source"))
     score = row["score"]
     valid = score is None or (type(score) in (int, float) and 0 <= score <= 1)
@@ -386,29 +486,57 @@ def _as_id(value) -> str:
 def _statements_of(where: str, output: dict, conversation: Conversation) -> Iterator[dict]:
     """Yield the statements of an output; of a published one what its scores say."""
     config, agent = _config(output), conversation.agent_model
-    of = {"conversation_id": conversation.conversation_id, "source": conversation.source, "agent": agent}
+    of = {
+        "conversation_id": conversation.conversation_id,
+        "source": conversation.source,
+        "agent": agent,
+    }
     for number, turn in enumerate(_rows_of(where, output), 1):
         arms = {"independent": turn.get("old_eval"), "debate": turn.get("new_eval", turn)}
         for arm, scored in arms.items():
             if not isinstance(scored, dict):
                 continue
             if isinstance(scored.get("rounds"), list):  # every statement: our own
-                yield from (_statement(where, row | of) for rows in scored["rounds"] for row in rows)
+                yield from (
+                    _statement(where, row | of) for rows in scored["rounds"] for row in rows
+                )
                 continue
             jury, scores = _jury(where, config, scored)
-            rounds = scored.get("debate_rounds", config.get("debate_rounds", 2)) if arm == "debate" else 1
+            rounds = (
+                scored.get("debate_rounds", config.get("debate_rounds", 2))
+                if arm == "debate"
+                else 1
+            )
             for place, (juror, score) in enumerate(zip(jury, scores, strict=True), 1):
-                at = {"turn": number, "arm": arm, "round": rounds, "position": place, "juror": juror, "score": score}
-                yield _statement(where, of | at | {"same_family": roles.same_family(juror.partition(" #")[0], agent)})
+                at = {
+                    "turn": number,
+                    "arm": arm,
+                    "round": rounds,
+                    "position": place,
+                    "juror": juror,
+                    "score": score,
+                }
+                yield _statement(
+                    where,
+                    of | at | {"same_family": roles.same_family(juror.partition(" #")[0], agent)},
+                )
 
 
 def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
     """Return who gave the last scores, a juror each or the only one all of them, and the scores."""
     jury = config.get("jury", config.get("jury_llm_models"))
     scores = scored.get("jury_scores", scored.get("per_juror_scores", []))
-    lists = isinstance(scores, list) and isinstance(jury, list) and all(isinstance(name, str) for name in jury)
+    lists = (
+        isinstance(scores, list)
+        and isinstance(jury, list)
+        and all(isinstance(name, str) for name in jury)
+    )
     fit = lists and (not scores or len(jury) in (1, len(scores)))
-    _need(fit, where, f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}")
+    _need(
+        fit,
+        where,
+        f"scores need as many names in `jury`, or one, got {scores!r:.80} and {jury!r:.80}",
+    )
     return roles.seat_names(jury if len(jury) == len(scores) else jury[:1] * len(scores)), scores
 
 
@@ -423,7 +551,13 @@ def exchanges(conversations: Rows) -> Records:
     """
     names = ["conversation_id", "chat", "source", "agent", "turn", "question", "answer", "status"]
     rows = [
-        (one.conversation_id, one.meta.get("pair") or one.conversation_id, one.source, one.agent_model, *exchange)
+        (
+            one.conversation_id,
+            one.meta.get("pair") or one.conversation_id,
+            one.source,
+            one.agent_model,
+            *exchange,
+        )
         for one in read_conversations(conversations)
         for exchange in one.exchanges()
     ]
@@ -431,7 +565,9 @@ def exchanges(conversations: Rows) -> Records:
 
 
 def render(
-    conversation: Conversation, statements: Iterable[Mapping] = (), display: Mapping[str, str] | None = None
+    conversation: Conversation,
+    statements: Iterable[Mapping] = (),
+    display: Mapping[str, str] | None = None,
 ) -> Card:
     """Return a conversation, and below each answer what every arm of the jury made of it: HTML, or as `str` plain text.
 
@@ -440,7 +576,10 @@ def render(
     display, passages = display or {}, []
     mine = [row for row in statements if row["conversation_id"] == conversation.conversation_id]
     for turn, question, answer, status in conversation.exchanges():
-        passages += [(f"A, question {turn}", question), (f"B, answer {turn}", answer or f"({status})")]
+        passages += [
+            (f"A, question {turn}", question),
+            (f"B, answer {turn}", answer or f"({status})"),
+        ]
         for arm in dict.fromkeys(row["arm"] for row in mine if row["turn"] == turn):
             heard = [row for row in mine if (row["turn"], row["arm"]) == (turn, arm)]
             said = "\n".join(_line(row, display) for row in heard)
@@ -453,7 +592,11 @@ def render(
 def _line(row: Mapping, display: Mapping[str, str]) -> str:
     """Return a statement as a line: the round, who, the score and the reason."""
     model, seat, number = row["juror"].partition(" #")
-    who = [f"round {row['round']}", row["role"] if row["role"] != "juror" else "", display.get(model, model)]
+    who = [
+        f"round {row['round']}",
+        row["role"] if row["role"] != "juror" else "",
+        display.get(model, model),
+    ]
     reason = " ".join(line for line in row["statement"].split("\n") if "_SCORE=" not in line)
     named = ", ".join(filter(None, [*who, row["persona"]])) + seat + number
     return f"{named}: {_number(row['score'])}" + f" - {reason}" * bool(reason)

@@ -30,10 +30,14 @@ def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -
     if sum(len(np.unique(groups[labels == name])) > 1 for name in names) < 2:
         raise InputError("A classifier of style needs two labels that each have two groups.")
     features = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
-    model = make_pipeline(features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced"))
+    model = make_pipeline(
+        features, LogisticRegression(C=10, max_iter=1000, class_weight="balanced")
+    )
     folds = GroupKFold(min(FOLDS, n_groups), shuffle=True, random_state=0)
     if any(len(np.unique(labels[learnt])) < 2 for learnt, _ in folds.split(texts, labels, groups)):
         folds = GroupKFold(n_groups)  # both groups of a rare label were in one fold
     with threadpool_limits(1, "blas"):  # with more, notebooks side by side take ten times as long
-        found = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="predict_proba")
+        found = cross_val_predict(
+            model, texts, labels, groups=groups, cv=folds, method="predict_proba"
+        )
     return pd.DataFrame(found, columns=names)

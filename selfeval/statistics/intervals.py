@@ -65,7 +65,9 @@ def left_out(contrib, weight) -> np.ndarray:
     A cluster that holds much of the rows pulls the mean towards itself, so that its own contribution is too small.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(contrib * (1 - 1 / kish_number(weight)) / (1 - weight), posinf=0, neginf=0)
+        return np.nan_to_num(
+            contrib * (1 - 1 / kish_number(weight)) / (1 - weight), posinf=0, neginf=0
+        )
 
 
 def wilson(p, n, z) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +131,9 @@ class Statistic:
     def variance(self) -> np.ndarray:
         """Variance from the contributions of clusters; NaN with a single cluster."""
         k = self.kish
-        return ratio(k, np.maximum(k - 1, 0)) * np.einsum("p...,p...->...", self.contrib, self.contrib)
+        return ratio(k, np.maximum(k - 1, 0)) * np.einsum(
+            "p...,p...->...", self.contrib, self.contrib
+        )
 
     @cached_property
     def df(self) -> np.ndarray:
@@ -138,7 +142,9 @@ class Statistic:
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z; NaN where nothing varies."""
-        half = stdtrit(self.df, ndtr(z)) * np.sqrt(np.where(self.variance > BOUND**2, self.variance, np.nan))
+        half = stdtrit(self.df, ndtr(z)) * np.sqrt(
+            np.where(self.variance > BOUND**2, self.variance, np.nan)
+        )
         return self.value - half, self.value + half
 
     def __sub__(self, other: Statistic) -> Difference:
@@ -149,7 +155,9 @@ class Statistic:
     def mapped(self, function: Callable) -> Mapped:
         """Return a monotone function of it."""
         slope = (function(self.value + 1e-6) - function(self.value - 1e-6)) / 2e-6
-        found = Mapped(function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function)
+        found = Mapped(
+            function(self.value), self.contrib * slope, self.n, self.clusters, None, self, function
+        )
         found.method, found.kish = self.method, self.kish
         return found
 
@@ -182,7 +190,9 @@ class Rate(Statistic):
         contrib = np.nan_to_num((hits - value * n) / np.where(total == 0, 1, total))
         at = _weighted_ratio(hits, n, value)
         weight = n / np.where(total == 0, 1, total)
-        return cls(value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, weight)
+        return cls(
+            value, contrib, total if rows is None else np.asarray(rows), (n > 0).sum(0), at, weight
+        )
 
     @classmethod
     def of_rows(cls, success, cluster) -> Rate:
@@ -213,7 +223,9 @@ class Rate(Statistic):
 
     def complement(self) -> Rate:
         """Return 1 minus the rate."""
-        return replace(self, value=1 - self.value, contrib=-self.contrib, at=lambda w: 1 - self.at(w))
+        return replace(
+            self, value=1 - self.value, contrib=-self.contrib, at=lambda w: 1 - self.at(w)
+        )
 
     @cached_property
     def kish(self) -> np.ndarray:
@@ -243,7 +255,9 @@ class Rate(Statistic):
             n = np.clip(self.value * (1 - self.value) / self.variance, k / 2, self.n)
         most = np.maximum(k - 1, 1)
         return n, np.clip(
-            2 * ratio(square.sum(0) ** 2, (square**2).sum(0)), np.minimum(np.maximum(k / 2, LEAST_DF), most), most
+            2 * ratio(square.sum(0) ** 2, (square**2).sum(0)),
+            np.minimum(np.maximum(k / 2, LEAST_DF), most),
+            most,
         )
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -265,8 +279,12 @@ class Rate(Statistic):
 
 def _shrinkage(z: float, df: np.ndarray) -> np.ndarray:
     """Return the squared ratio of the normal quantile z to that of t with the same tail."""
-    z = np.maximum(z, 1e-3)  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
-    return np.maximum((z / stdtrit(df, ndtr(z))) ** 2, BOUND)  # above 8, t is infinite; the interval is everything
+    z = np.maximum(
+        z, 1e-3
+    )  # below, scipy's t quantiles lose their digits, and the ratio no longer changes
+    return np.maximum(
+        (z / stdtrit(df, ndtr(z))) ** 2, BOUND
+    )  # above 8, t is infinite; the interval is everything
 
 
 def keep_last_result(at: Callable) -> Callable:
@@ -404,7 +422,10 @@ class Area(Statistic):
         h, m, k = codes[: len(high)], codes[len(high) :], len(names)
         place = _placements(high, low), 1 - _placements(low, high)
         value = np.float64(place[0].mean()) if len(high) and len(low) else np.float64(np.nan)
-        sides = [np.bincount(c, (x - value) / max(len(x), 1), k) for c, x in zip((h, m), place, strict=True)]
+        sides = [
+            np.bincount(c, (x - value) / max(len(x), 1), k)
+            for c, x in zip((h, m), place, strict=True)
+        ]
         contrib, df, kish = two_sides(*sides, *(np.bincount(c, minlength=k) for c in (h, m)))
         whole, seen = (np.zeros(size), names) if size else (np.zeros(k), slice(None))
         whole[seen] = contrib
@@ -432,11 +453,16 @@ class Area(Statistic):
         p = np.clip(self.value, BOUND, 1 - BOUND)
         with np.errstate(divide="ignore", invalid="ignore"):
             half = stdtrit(self.df, ndtr(z)) * np.sqrt(self.variance) / (p * (1 - p))
-            bent = [np.where(self.kish > 2 - BOUND, expit(logit(p) + side), np.nan) for side in (-half, half)]
+            bent = [
+                np.where(self.kish > 2 - BOUND, expit(logit(p) + side), np.nan)
+                for side in (-half, half)
+            ]
         flat = (self.value <= BOUND) | (self.value >= 1 - BOUND) | (self.variance <= BOUND**2)
         fewest = np.minimum(self.df + 1, self.kish)
         flat_bounds = wilson(self.value, np.where(fewest > 2 - BOUND, fewest, np.nan), z)
-        return tuple(np.where(flat, one, other) for one, other in zip(flat_bounds, bent, strict=True))
+        return tuple(
+            np.where(flat, one, other) for one, other in zip(flat_bounds, bent, strict=True)
+        )
 
 
 def _placements(scores, others) -> np.ndarray:
@@ -456,7 +482,10 @@ def two_sides(one, other, n_one, n_other) -> tuple[np.ndarray, np.ndarray, np.nd
     k: all clusters, less by what Kish's number takes from the side that fewer of them dominate.
     """
     clusters, n = len(one), np.stack([n_one, n_other], 1)
-    sizes, sides = kish_number(n), left_out(np.stack([one, other], 1), n / np.maximum(n.sum(0), 1)).T
+    sizes, sides = (
+        kish_number(n),
+        left_out(np.stack([one, other], 1), n / np.maximum(n.sum(0), 1)).T,
+    )
     k = clusters * ratio(sizes, (n > 0).sum(0)).min()
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = sides * np.sqrt(sizes / (sizes - 1) * (k - 1) / k)[:, None]
@@ -475,9 +504,15 @@ def by_cluster(parts, cluster) -> np.ndarray:
 
 def stack(parts: Sequence[Rate]) -> Rate:
     """Return rates over the same clusters as one array, whose first axis they are."""
-    value, n, clusters = (np.stack([getattr(part, name) for part in parts]) for name in ("value", "n", "clusters"))
-    contrib, weight = (np.stack([getattr(part, name) for part in parts], 1) for name in ("contrib", "weight"))
-    return Rate(value, contrib, n, clusters, lambda w: np.stack([part.at(w) for part in parts]), weight)
+    value, n, clusters = (
+        np.stack([getattr(part, name) for part in parts]) for name in ("value", "n", "clusters")
+    )
+    contrib, weight = (
+        np.stack([getattr(part, name) for part in parts], 1) for name in ("contrib", "weight")
+    )
+    return Rate(
+        value, contrib, n, clusters, lambda w: np.stack([part.at(w) for part in parts]), weight
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -496,7 +531,10 @@ class Settings:
 
     def __post_init__(self):
         self.z = check_level(self.level)
-        for name, least, most in (("n_resamples", 1, np.inf), ("seed", 0, 2**63 - 1)):  # a table's column takes no more
+        for name, least, most in (
+            ("n_resamples", 1, np.inf),
+            ("seed", 0, 2**63 - 1),
+        ):  # a table's column takes no more
             check_whole(name, getattr(self, name), least, most)
 
     def weights(self, clusters: int):
@@ -534,10 +572,16 @@ def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
     shape = np.shape(statistic.value)
     samples = samples.reshape(-1, samples.shape[-1])
     samples = np.sort(np.where(np.isfinite(samples), samples, np.float32(np.nan)), 1)
-    finite, tails = np.isfinite(samples).sum(1), ndtri([[(1 - level) / 2], [(1 + level) / 2]])  # NaN are sorted last
+    finite, tails = (
+        np.isfinite(samples).sum(1),
+        ndtri([[(1 - level) / 2], [(1 + level) / 2]]),
+    )  # NaN are sorted last
     q, fallback = _bca(samples, finite, statistic, tails)
     plain = np.broadcast_to(ndtr(tails), q.shape)
-    found = [np.round(_quantile(samples, finite, at), 6) for at in (*plain, *np.where(fallback, plain, q))]
+    found = [
+        np.round(_quantile(samples, finite, at), 6)
+        for at in (*plain, *np.where(fallback, plain, q))
+    ]
     return np.stack([*found, fallback, found[1] - found[0] <= TIE]).reshape(6, *shape)
 
 
@@ -573,7 +617,11 @@ def inverted_p(statistic: Statistic, null: float, z: float) -> np.ndarray:
     also where an interval does not grow evenly with its level.
     """
     shape = np.shape(statistic.value)
-    inside, outside, at = np.full(shape, 40.0), np.zeros(shape), z  # z at which the interval holds null, and does not
+    inside, outside, at = (
+        np.full(shape, 40.0),
+        np.zeros(shape),
+        z,
+    )  # z at which the interval holds null, and does not
     for _ in range(45):
         low, high = statistic.interval(at)
         holds = (low <= null) & (high >= null)
@@ -599,10 +647,16 @@ def permutation_p(values, prompt, author, own: int, *, seed: int = 0) -> float:
         return np.nan
     total = by_author.sum().unstack()
     compared = total[total[own].notna() & (total.notna().sum(axis=1) > 1)]
-    return rearranged_p(compared.to_numpy(), compared[own].sum(), seed=seed)[0] if len(compared) else np.nan
+    return (
+        rearranged_p(compared.to_numpy(), compared[own].sum(), seed=seed)[0]
+        if len(compared)
+        else np.nan
+    )
 
 
-def rearranged_p(options, observed: float, values=(), size: int = 0, *, seed: int = 0) -> tuple[float, float]:
+def rearranged_p(
+    options, observed: float, values=(), size: int = 0, *, seed: int = 0
+) -> tuple[float, float]:
     """Return the two-sided p of a sum over clusters under rearrangement, and the least p that is possible.
 
     options: (clusters, most): what each cluster would give under each way of its labels, NaN where there are fewer
@@ -629,7 +683,9 @@ def rearranged_p(options, observed: float, values=(), size: int = 0, *, seed: in
 
 
 def _all_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
-    sums = np.array([values[list(chosen)].sum() for chosen in combinations(range(len(values)), size)])
+    sums = np.array(
+        [values[list(chosen)].sum() for chosen in combinations(range(len(values)), size)]
+    )
     for row in options:
         sums = (sums[:, None] + row[np.isfinite(row)]).ravel()
     return sums
@@ -641,7 +697,9 @@ def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -
     ways = np.isfinite(options).sum(1, keepdims=True).astype(np.float32)
     for start in range(0, len(options), BLOCK):
         part = options[start : start + BLOCK]
-        chosen = (rng.random((len(part), DRAWS), np.float32) * ways[start : start + BLOCK]).astype(np.intp)
+        chosen = (rng.random((len(part), DRAWS), np.float32) * ways[start : start + BLOCK]).astype(
+            np.intp
+        )
         sums += np.take_along_axis(part, chosen, 1).sum(0)
     if 0 < size < len(values):
         sums += values[np.argsort(rng.random((DRAWS, len(values))), 1)[:, :size]].sum(1)
@@ -706,5 +764,8 @@ def z_scores(h, n1, f, n0):
     total = np.maximum(n0 + n1, 1)
     a, b = n1 / total, n0 / total
     with np.errstate(divide="ignore", invalid="ignore"):
-        zh, zf = ndtri(np.asarray((h + a) / (n1 + 2 * a))), ndtri(np.asarray((f + b) / (n0 + 2 * b)))
+        zh, zf = (
+            ndtri(np.asarray((h + a) / (n1 + 2 * a))),
+            ndtri(np.asarray((f + b) / (n0 + 2 * b))),
+        )
     return zh - zf, -(zh + zf) / 2

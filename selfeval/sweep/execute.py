@@ -28,10 +28,14 @@ from selfeval.secrets import plain
 from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
 from selfeval.sweep.kernels import KernelManager
 
-logging.getLogger("papermill").addHandler(logging.NullHandler())  # what it says stands in the runs' logs
+logging.getLogger("papermill").addHandler(
+    logging.NullHandler()
+)  # what it says stands in the runs' logs
 TELL = 15  # seconds after which a run tells how far it is
 PATIENCE = 10  # seconds to wait for a scheduler
-ASKS = re.compile(r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()")
+ASKS = re.compile(
+    r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()"
+)
 
 
 def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
@@ -48,11 +52,15 @@ def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None
     if max_cost is not None:
         check_at_least("max_cost", max_cost)  # the command line lets `inf` and `nan` through
     make_private_folder(sweep.folder)
-    with (sweep.folder / "lock").open("a+") as file:  # free as soon as a sweep is killed; its kernels end with it
+    with (sweep.folder / "lock").open(
+        "a+"
+    ) as file:  # free as soon as a sweep is killed; its kernels end with it
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"{os.path.relpath(sweep.folder)}: another sweep is at work there; wait for it") from None
+            raise InputError(
+                f"{os.path.relpath(sweep.folder)}: another sweep is at work there; wait for it"
+            ) from None
         with where(max_cost) as submit:
             work(sweep, submit, chosen)
     return summary(sweep)
@@ -64,7 +72,9 @@ def choose(sweep: Sweep, only=()) -> set[str]:
     for pattern in only or ["*"]:
         these = {*fnmatch.filter(names, pattern), *fnmatch.filter(names, f"{pattern}/*")}
         if not these:
-            raise InputError(f"--only {pattern!r} names no STAGE or STAGE/RUN; stages: {', '.join(sweep.stages)}")
+            raise InputError(
+                f"--only {pattern!r} names no STAGE or STAGE/RUN; stages: {', '.join(sweep.stages)}"
+            )
         found |= these
     return found
 
@@ -84,7 +94,10 @@ def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
         told = [run for run in ready if run.status == "not started"]
         for run in (*told, *(_settle(flying.pop(future), future) for future in ended)):
             where = f" (see {os.path.relpath(run.folder)})" if run.status == "failed" else ""
-            tell(f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}", flush=True)
+            tell(
+                f"{run.status}: {run.name}{f': {run.cause}' if run.cause else ''}{where}",
+                flush=True,
+            )
 
 
 def _settle(run: Run, future: Future) -> Run:
@@ -127,8 +140,13 @@ def cluster(address: str, max_cost: float | None) -> Iterator[Callable]:
         stores = client.run(os.environ.get, "SELFEVAL_STORE")
         hosts = {worker.rpartition("://")[2].rpartition(":")[0] for worker in stores}
         if not stores or not all(stores.values()):
-            raise InputError(f"{address}: start workers, each with SELFEVAL_STORE, a file on a disk of its host's own")
-        same = {name: os.environ.get(name, "") for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_BATCH")}
+            raise InputError(
+                f"{address}: start workers, each with SELFEVAL_STORE, a file on a disk of its host's own"
+            )
+        same = {
+            name: os.environ.get(name, "")
+            for name in ("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_BATCH")
+        }
         variables = share(max_cost, len(hosts)) | same
         executor = client.get_executor(pure=False)
         yield lambda run: executor.submit(execute_there, run, variables)
@@ -140,7 +158,9 @@ def execute_there(run: Run, variables: dict[str, str]) -> dict:
 
     worker = get_worker()
     key, tasks = worker.get_current_task(), worker.state.tasks
-    return execute(run, variables, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled")
+    return execute(
+        run, variables, lambda: getattr(tasks.get(key), "state", "cancelled") == "cancelled"
+    )
 
 
 def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) -> dict:
@@ -148,18 +168,30 @@ def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) ->
     import papermill  # takes seconds
 
     started, error = datetime.now(UTC), None
-    env = os.environ | {"SELFEVAL_PROGRESS": str(run.folder / "progress.json"), "SELFEVAL_DATA": str(DATA)}
+    env = os.environ | {
+        "SELFEVAL_PROGRESS": str(run.folder / "progress.json"),
+        "SELFEVAL_DATA": str(DATA),
+    }
     run.begin()
     with (
         open_private(run.folder / "log.txt", "w") as log,
-        tempfile.TemporaryDirectory(prefix="selfeval-kernel-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(
+            prefix="selfeval-kernel-", ignore_cleanup_errors=True
+        ) as folder,
     ):
-        options = {"env": env | {"TQDM_DISABLE": "1"} | variables, "cwd": Path.cwd(), "stdout": log, "stderr": log}
+        options = {
+            "env": env | {"TQDM_DISABLE": "1"} | variables,
+            "cwd": Path.cwd(),
+            "stdout": log,
+            "stderr": log,
+        }
         made = {"folder": folder, "options": options, "stopped": staticmethod(stopped)}
         manager = type("Manager", (KernelManager,), made)
         how = {"kernel_manager_class": manager, "kernel_name": "python3", "progress_bar": False}
         try:
-            papermill.execute_notebook(run.notebook, run.folder / "notebook.ipynb", run.parameters, **how)
+            papermill.execute_notebook(
+                run.notebook, run.folder / "notebook.ipynb", run.parameters, **how
+            )
         except Exception as failure:  # papermill, Jupyter and the system raise many kinds
             error = failure
             log.write(f"{error}\n{type(error).__name__}: {error}\n")
@@ -198,7 +230,9 @@ def summary(sweep: Sweep) -> int:
     print(f"{total['calls']} calls ({total['tokens']:,} tokens), {money}; {replies}")
     unanswered = any(run.status == "ok" and run.cause for run in sweep.runs)
     if unanswered or "failed" in found:
-        print("run the same command again to resume: what is done stays, and stored replies are free")
+        print(
+            "run the same command again to resume: what is done stays, and stored replies are free"
+        )
     print(f"outputs: {named(sweep.folder)}")
     return 1 if found & {"failed", "not started"} else 3 if unanswered else 0
 
@@ -220,7 +254,9 @@ def named(folder: Path) -> str:
 # left out: an asking one that needs what they write can be looked through when they have run.
 
 
-def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None) -> int:
+def count(
+    sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None
+) -> int:
     """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
 
     here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the number of replies to buy,
@@ -238,7 +274,10 @@ def count(sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Call
         with here(variables=variables) as submit:
             work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
-    print(f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ", end="")
+    print(
+        f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ",
+        end="",
+    )
     to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
     for run in broken:
         print(f"at least: {run.name} could not be counted to its end: {run.cause}")
@@ -256,9 +295,17 @@ def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
             mirror(each, root)
     for run in sweep.runs:
         if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
-            new = replace(run, folder=Path(f"{root}{run.folder}"), key="", status="waiting")  # without a key never done
+            new = replace(
+                run, folder=Path(f"{root}{run.folder}"), key="", status="waiting"
+            )  # without a key never done
             new.parameters = {name: inside(value, root) for name, value in run.parameters.items()}
             planned.runs.append(new)
-    variables = dict.fromkeys((key for provider in models.providers().values() for key in provider.keys), "")
-    variables |= {"SELFEVAL_PLAN": str(base), "SELFEVAL_DATA": f"{root}{DATA}", "SELFEVAL_MAX_COST": ""}
+    variables = dict.fromkeys(
+        (key for provider in models.providers().values() for key in provider.keys), ""
+    )
+    variables |= {
+        "SELFEVAL_PLAN": str(base),
+        "SELFEVAL_DATA": f"{root}{DATA}",
+        "SELFEVAL_MAX_COST": "",
+    }
     return planned, variables | {"SELFEVAL_STORE": str(place(None))}

@@ -48,7 +48,9 @@ from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json
 from selfeval.providers.models import STRANGERS, decode
 from selfeval.secrets import SECRET_VALUE, is_secret_name, plain, redact
 
-TARGETS = {"01_generate_texts": "corpus"}  # the parameter that says where a notebook writes; elsewhere `out`
+TARGETS = {
+    "01_generate_texts": "corpus"
+}  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
 COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
@@ -81,9 +83,21 @@ class Run:
     def look(self, after: str) -> None:
         """Settle it as done where it ended well as it is now, and began after that time."""
         old = read_json(self.folder / "manifest.json")
-        same = (old.get("parameters_hash"), old.get("notebook_hash")) == (self.key, notebook_hash(self.notebook))
-        well = old.get("status") == "ok" and not old.get("cause") and (self.folder / "notebook.ipynb").is_file()
-        if same and well and str(old.get("started")) >= after and not self._reads_newer(old["ended"]):
+        same = (old.get("parameters_hash"), old.get("notebook_hash")) == (
+            self.key,
+            notebook_hash(self.notebook),
+        )
+        well = (
+            old.get("status") == "ok"
+            and not old.get("cause")
+            and (self.folder / "notebook.ipynb").is_file()
+        )
+        if (
+            same
+            and well
+            and str(old.get("started")) >= after
+            and not self._reads_newer(old["ended"])
+        ):
             self.status, self.manifest = "done", old
 
     def _reads_newer(self, ended: str) -> bool:
@@ -92,8 +106,13 @@ class Run:
             for name in filter(None, value if isinstance(value, list) else [value]):
                 for below in (Path.cwd(), DATA, DATA / "corpora"):
                     with contextlib.suppress(OSError, TypeError, ValueError):  # it names nothing
-                        files = filter(Path.is_file, [below / name, *(below / name).glob("*.jsonl")])
-                        if max(file.stat().st_mtime for file in files) > datetime.fromisoformat(ended).timestamp():
+                        files = filter(
+                            Path.is_file, [below / name, *(below / name).glob("*.jsonl")]
+                        )
+                        if (
+                            max(file.stat().st_mtime for file in files)
+                            > datetime.fromisoformat(ended).timestamp()
+                        ):
                             return True
         return False
 
@@ -106,8 +125,12 @@ class Run:
                 "folder with --out."
             )
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)  # the kernel of a killed worker writes how far it is to its end
-        write_whole(self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False))
+        self.folder.mkdir(
+            parents=True, exist_ok=True
+        )  # the kernel of a killed worker writes how far it is to its end
+        write_whole(
+            self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False)
+        )
 
     def settle(self, started: datetime, error: Exception | None) -> dict:
         """Write and return the manifest. error: what papermill raised."""
@@ -116,8 +139,17 @@ class Run:
         status, cause = self._outcome(error, counts["failed"])
         made = {"stage": self.stage, "notebook": self.notebook.name, "parameters": self.parameters}
         made |= {"parameters_hash": self.key, "notebook_hash": notebook_hash(self.notebook)}
-        made |= {"status": status, "cause": cause, "started": started.isoformat(), "ended": ended.isoformat()}
-        made |= {"seconds": round((ended - started).total_seconds(), 3), "counts": counts, **made_with()}
+        made |= {
+            "status": status,
+            "cause": cause,
+            "started": started.isoformat(),
+            "ended": ended.isoformat(),
+        }
+        made |= {
+            "seconds": round((ended - started).total_seconds(), 3),
+            "counts": counts,
+            **made_with(),
+        }
         write_whole(self.folder / "manifest.json", json.dumps(made, indent=1, default=str) + "\n")
         return made
 
@@ -125,9 +157,14 @@ class Run:
         """Return status and cause; a notebook whose last cell asserts that no call failed has saved everything."""
         if error is None:
             return "ok", f"{failed} calls failed" if failed else ""
-        name, text = getattr(error, "ename", type(error).__name__), str(getattr(error, "evalue", error))
+        name, text = (
+            getattr(error, "ename", type(error).__name__),
+            str(getattr(error, "evalue", error)),
+        )
         unanswered = name == "AssertionError" and "run again" in text
-        return "ok" if unanswered else "failed", plain(redact(text if unanswered else f"{name}: {text}"))
+        return "ok" if unanswered else "failed", plain(
+            redact(text if unanswered else f"{name}: {text}")
+        )
 
 
 @dataclass
@@ -151,8 +188,14 @@ class Entry:
         varying = self.grid or self.zip or {}
         number = math.prod(map(len, varying.values())) if self.grid else 0
         if number > RUNS:
-            raise InputError(f"`grid` makes {number:,} runs, more than {RUNS:,}; take values out of its lists")
-        rows = zip(*varying.values(), strict=True) if self.zip else itertools.product(*varying.values())
+            raise InputError(
+                f"`grid` makes {number:,} runs, more than {RUNS:,}; take values out of its lists"
+            )
+        rows = (
+            zip(*varying.values(), strict=True)
+            if self.zip
+            else itertools.product(*varying.values())
+        )
         return [dict(zip(varying, row, strict=True)) for row in rows]
 
 
@@ -181,14 +224,21 @@ class Sweep:
     def is_to_do(self, run: Run, chosen: set[str]) -> bool:
         """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
         needed = [other for other in self.runs if other.stage in run.needs]
-        run.look(max((other.manifest.get("ended", "to come") for other in needed), default=""))  # no time is after that
+        run.look(
+            max((other.manifest.get("ended", "to come") for other in needed), default="")
+        )  # no time is after that
         if run.status == "done":
             return False
-        lost = next((other for other in needed if other.status not in ("ok", "done", "to do")), None)
+        lost = next(
+            (other for other in needed if other.status not in ("ok", "done", "to do")), None
+        )
         if run.name not in chosen:
             run.status = "left out"
         elif lost:
-            run.status, run.cause = "not started", f"it depends on {lost.name}, which has not finished ({lost.status})"
+            run.status, run.cause = (
+                "not started",
+                f"it depends on {lost.name}, which has not finished ({lost.status})",
+            )
         return run.status == "waiting"
 
     def add(self, entry: Entry, base: Path) -> None:
@@ -220,7 +270,9 @@ def load(path, out=None, variables=None) -> Sweep:
     given = decode(File, _read_yaml(path), path)
     known = given.variables or {}
     if unknown := [name for name in variables or {} if name not in known]:
-        raise InputError(f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
+        raise InputError(
+            f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}."
+        )
     folder = DATA / "runs" / _check_name(given.name)
     sweep = Sweep(Path(out or folder).absolute())
     for number, entry in enumerate(_fill_in_variables(given.stages, known | (variables or {})), 1):
@@ -233,7 +285,18 @@ def load(path, out=None, variables=None) -> Sweep:
 
 
 # Parameters whose values results keep apart: each evaluator has rows of its own, and so has each condition.
-APART = ("models", "tasks", "answer", "told", "labels", "provenance", "question", "condition", "show_prompt", "words")
+APART = (
+    "models",
+    "tasks",
+    "answer",
+    "told",
+    "labels",
+    "provenance",
+    "question",
+    "condition",
+    "show_prompt",
+    "words",
+)
 
 
 def pooled_runs(sweep: Sweep) -> list[str]:
@@ -272,7 +335,9 @@ def _parameters_behind(run: Run, made: Mapping[str, Run]) -> dict:
     """Return the parameters of a run and of those that it reads, but for the places themselves."""
     found, own = {}, {}
     for name, value in run.parameters.items():
-        before = [made[place] for place in _places(value) if place in made and made[place] is not run]
+        before = [
+            made[place] for place in _places(value) if place in made and made[place] is not run
+        ]
         for other in before:
             found |= _parameters_behind(other, made)
         if not before and name not in ("out", TARGETS.get(run.notebook.stem)):
@@ -284,7 +349,9 @@ def _differing(several: Sequence[Mapping]) -> str:
     """Return the parameters in which some differ, with their values: "temperature (0.0, 1.0)"."""
     parts = []
     for name in dict.fromkeys(name for each in several for name in each):
-        values = [*dict.fromkeys(json.dumps(each.get(name, "default"), default=str) for each in several)]
+        values = [
+            *dict.fromkeys(json.dumps(each.get(name, "default"), default=str) for each in several)
+        ]
         if len(values) > 1:
             parts.append(f"{name} ({', '.join(values)})")
     return " and ".join(parts)
@@ -307,22 +374,33 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
         if names := _stages_named(name, value, known):
             run.needs |= {*names}
             runs = [other for stage in names for other in known[stage]]
-            portable[name], folders = [other.name for other in runs], [str(other.folder) for other in runs]
-            run.parameters[name] = folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
-    run.key = hashlib.sha256(json.dumps(portable, sort_keys=True, default=str).encode()).hexdigest()[:10]
+            portable[name], folders = (
+                [other.name for other in runs],
+                [str(other.folder) for other in runs],
+            )
+            run.parameters[name] = (
+                folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
+            )
+    run.key = hashlib.sha256(
+        json.dumps(portable, sort_keys=True, default=str).encode()
+    ).hexdigest()[:10]
     run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
     if target == "out" and "out" in declared:
         run.parameters.setdefault("out", str(run.folder))
     elif target in declared and not run.parameters.get(target):
-        raise InputError(f"give `{target}`, a name of your own for the texts, by which later stages read them")
+        raise InputError(
+            f"give `{target}`, a name of your own for the texts, by which later stages read them"
+        )
     return run
 
 
 def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
-    names = [match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))]
+    names = [
+        match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))
+    ]
     if names and (len(names) < len(parts) or not known.keys() >= {*names}):
         raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
     return names
@@ -335,12 +413,19 @@ def _read_yaml(path: Path):
         def construct_mapping(self, node, deep=False):
             names = [key.value for key, _ in node.value if not isinstance(key.value, list)]
             if twice := [name for name in names if names.count(name) > 1]:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {twice[0]!r} twice", node.start_mark
+                )
             return super().construct_mapping(node, deep)
 
     try:
         return read_yaml(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # without the line's text: it may be a key
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+        yaml.YAMLError,
+    ) as error:  # without the line's text: it may be a key
         mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
@@ -348,7 +433,9 @@ def _read_yaml(path: Path):
 
 def _check_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
-        raise InputError(f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`")
+        raise InputError(
+            f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`"
+        )
     return text
 
 
@@ -360,7 +447,9 @@ def _check_places(runs: list[Run]) -> None:
         place = str(run.parameters.get(name, run.folder))
         if (other := found.setdefault((run.notebook, place), run)) is not run:
             remedy = "put models into one list, or take the parameter out of the file: each run has its own folder"
-            raise InputError(f"{other.name} and {run.name} write to one {name!r}, {place!r}: {remedy}")
+            raise InputError(
+                f"{other.name} and {run.name} write to one {name!r}, {place!r}: {remedy}"
+            )
 
 
 def _find_notebook(given: str, base: Path) -> Path:
@@ -368,7 +457,9 @@ def _find_notebook(given: str, base: Path) -> Path:
     for file in (folder / f"{stem}.ipynb", base / given, base / f"{given}.ipynb"):
         if file.is_file():
             return file.resolve()
-    raise InputError(f"there is no notebook {given!r}{did_you_mean(stem, [f.stem for f in folder.glob('*.ipynb')])}")
+    raise InputError(
+        f"there is no notebook {given!r}{did_you_mean(stem, [f.stem for f in folder.glob('*.ipynb')])}"
+    )
 
 
 def declared_parameters(notebook: Path) -> dict[str, tuple]:
@@ -376,14 +467,21 @@ def declared_parameters(notebook: Path) -> dict[str, tuple]:
     from papermill import inspect_notebook  # takes two seconds
 
     found = inspect_notebook(str(notebook))
-    return {name: (each["inferred_type_name"], yaml.safe_load(each["default"])) for name, each in found.items()}
+    return {
+        name: (each["inferred_type_name"], yaml.safe_load(each["default"]))
+        for name, each in found.items()
+    }
 
 
 def check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill stores values three times."""
     names = [name, *value] if isinstance(value, dict) else [name]
-    if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(json.dumps(value, default=str)):
-        raise InputError(f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters")
+    if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(
+        json.dumps(value, default=str)
+    ):
+        raise InputError(
+            f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters"
+        )
     if name not in declared:
         raise InputError(f"the notebook has no parameter {name!r}{meant_by(str(name), declared)}")
 
@@ -409,9 +507,13 @@ def without_findings(notebook, given: Mapping | None = None):
     """
     values = given_to(notebook) | dict(given or {})
     for known in committed_runs().values():
-        if known["parameters"].keys() <= values.keys() and not own_parameters(known["parameters"], values):
+        if known["parameters"].keys() <= values.keys() and not own_parameters(
+            known["parameters"], values
+        ):
             return notebook
-    notebook.cells = [cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())]
+    notebook.cells = [
+        cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())
+    ]
     return notebook
 
 
@@ -430,7 +532,9 @@ def _plain_values(code: str) -> dict:
     found = {}
     with contextlib.suppress(SyntaxError):
         for line in ast.parse(code).body:
-            names = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+            names = (
+                line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+            )
             if not isinstance(names[0], ast.Name):
                 continue
             try:
@@ -450,7 +554,11 @@ def made_with() -> dict:
     with contextlib.suppress(OSError):
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return {"commit": commit, "selfeval": metadata.version("selfeval"), "python": platform.python_version()}
+    return {
+        "commit": commit,
+        "selfeval": metadata.version("selfeval"),
+        "python": platform.python_version(),
+    }
 
 
 def code_cells(notebook: Path) -> list[str]:

@@ -26,10 +26,16 @@ TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary s
 ATTRIBUTES = {
     "*": ["class", "title", "colspan", "rowspan"],
     "a": ["href"],
-    "img": lambda _, name, value: name == "alt" or (name == "src" and value.startswith("data:image/")),
+    "img": lambda _, name, value: (
+        name == "alt" or (name == "src" and value.startswith("data:image/"))
+    ),
 }
-CLEANER = bleach.Cleaner({*bleach.ALLOWED_TAGS, *TAGS.split()}, ATTRIBUTES, {"http", "https", "mailto", "data"})
-DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)  # else they would stand there as text
+CLEANER = bleach.Cleaner(
+    {*bleach.ALLOWED_TAGS, *TAGS.split()}, ATTRIBUTES, {"http", "https", "mailto", "data"}
+)
+DROPPED = re.compile(
+    r"<(style|script)\b.*?</\1\s*>", re.I | re.S
+)  # else they would stand there as text
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
 ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
 STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
@@ -48,7 +54,9 @@ PAGE = """{mark}<meta name="viewport" content="width=device-width, initial-scale
 """
 
 
-def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, title: str = "Runs") -> Path:
+def build(
+    folders: Sequence[Path | str] = (), out: Path | str | None = None, title: str = "Runs"
+) -> Path:
     """Write a page for each notebook below folders, and one that lists them; return the latter.
 
     folders: of sweeps or runs, or with notebooks; none: data/runs, or where there is no sweep notebooks/. out:
@@ -62,14 +70,22 @@ def build(folders: Sequence[Path | str] = (), out: Path | str | None = None, tit
     for page in earlier:
         page.unlink()
     make_private_folder(out)
-    rows = [[f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]]
+    rows = [
+        [f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]
+    ]
     for number, file in enumerate(files, 1):
         above = _above(file, folders)
         name, (heading, body) = f"pages/{number:03}.html", _page(file, above)
-        write_whole(out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}'))
+        write_whole(
+            out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}')
+        )
         rows.append((f'<a href="{name}">{escape(heading)}</a>', *_facts(file, above)))
-    table = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    write_whole(out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>"))
+    table = "\n".join(
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    write_whole(
+        out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>")
+    )
     return out / "index.html"
 
 
@@ -105,11 +121,20 @@ def _notebooks(folders: list[Path]) -> list[Path]:
     """Return the notebooks below folders, those of runs as they began."""
     found = []
     for folder in folders:
-        these = [file for file in folder.resolve().rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts]
+        these = [
+            file
+            for file in folder.resolve().rglob("*.ipynb")
+            if ".ipynb_checkpoints" not in file.parts
+        ]
         if not these:
-            raise InputError(f"There is no notebook below {folder} to report; name a sweep's, such as data/runs/demo.")
+            raise InputError(
+                f"There is no notebook below {folder} to report; name a sweep's, such as data/runs/demo."
+            )
         found += these
-    return sorted(found, key=lambda file: (str(read_json(file.with_name("manifest.json")).get("started")), file))
+    return sorted(
+        found,
+        key=lambda file: (str(read_json(file.with_name("manifest.json")).get("started")), file),
+    )
 
 
 def _above(file: Path, folders: Sequence[Path]) -> list[str]:
@@ -120,12 +145,25 @@ def _above(file: Path, folders: Sequence[Path]) -> list[str]:
     """
     folders = [*map(Path.absolute, folders), *map(Path.resolve, folders)]
     given = read_json(file.with_name("manifest.json")).get("parameters", {})
-    with contextlib.suppress(Exception):  # whatever a notebook holds that is cut off; its page says so
+    with contextlib.suppress(
+        Exception
+    ):  # whatever a notebook holds that is cut off; its page says so
         given = given_to(nbformat.read(file, as_version=4)) | given
     named = [Path(text) for text in _texts(given) if text.startswith("/") and text.isprintable()]
-    elsewhere = [place for place in named if not any(place.is_relative_to(folder) for folder in folders)]
-    python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]  # tracebacks have them
-    places = [HOME, ROOT, Path.cwd(), Path.home(), *python, *(place.parent for place in (*folders, *elsewhere))]
+    elsewhere = [
+        place for place in named if not any(place.is_relative_to(folder) for folder in folders)
+    ]
+    python = [
+        Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")
+    ]  # tracebacks have them
+    places = [
+        HOME,
+        ROOT,
+        Path.cwd(),
+        Path.home(),
+        *python,
+        *(place.parent for place in (*folders, *elsewhere)),
+    ]
     return sorted({f"{place}/" for place in places} - {"//"}, key=len, reverse=True)
 
 
@@ -161,7 +199,9 @@ def _facts(file: Path, above: Sequence[str]) -> list[str]:
     results = data_path(given.get("out") or file.parent)
     if not results.is_dir():  # the runs were moved, and with them what stands beside the notebook
         results = file.parent
-    return [escape(_clean(text, above)) for text in (run, models, date, _conclusion(results), ended)]
+    return [
+        escape(_clean(text, above)) for text in (run, models, date, _conclusion(results), ended)
+    ]
 
 
 def _conclusion(folder: Path) -> str:
