@@ -32,12 +32,24 @@ from importlib import import_module
 from selfeval.paths import DATA, ROOT  # noqa: F401
 
 ASKING = (
-    "generate_texts", "collect_predictions", "ask_identity", "converse", "judge", "ask_existence", "likelihoods",
-)  # fmt: skip
+    "generate_texts",
+    "collect_predictions",
+    "ask_identity",
+    "converse",
+    "judge",
+    "ask_existence",
+    "likelihoods",
+)
 _VERBS = (
-    *ASKING, "measure_recognition", "measure_implicit", "measure_identity", "measure_jury", "measure_existence",
-    "measure_log", "controls", "plot", "table", "compare", "save", "read_results", "runs",
-)  # fmt: skip
+    *ASKING,
+    "measure_recognition",
+    "measure_implicit",
+    "measure_identity",
+    "measure_jury",
+    "measure_existence",
+    "measure_log",
+    "controls",
+)
 _SCRIPTS = (
     "Provider",
     "MockProvider",
@@ -52,14 +64,27 @@ _HOME = dict.fromkeys(_VERBS, "api") | dict.fromkeys(
 _HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {
     "list_roles": "roleplay.roles"
 }
+_HOME |= {
+    "plot": "figures.estimates",
+    "table": "estimates.summaries",
+    "compare": "estimates.comparisons",
+}
+_HOME |= dict.fromkeys(("save", "read_results", "runs"), "estimates.saved")
 _HOME |= {"list_models": "providers.embedded", "show": "results", "visible": "secrets"}
 _HOME |= {"output_folder": "paths", "extract": "identity.scoring"}
 _HOME |= {"Client": "providers.client", "Request": "providers.request"}
 _MODULES = {"figures": "figures", "models": "providers.models", "stats": "stats"}
 MEANT = {  # part of a word that people try: the verb
-    "jury": "judge", "vote": "judge", "role": "converse", "chat": "converse", "interview": "converse",
-    "write": "generate_texts", "load": "read_results", "draw": "plot", "export": "save",
-}  # fmt: skip
+    "jury": "judge",
+    "vote": "judge",
+    "role": "converse",
+    "chat": "converse",
+    "interview": "converse",
+    "write": "generate_texts",
+    "load": "read_results",
+    "draw": "plot",
+    "export": "save",
+}
 __all__ = ["DATA", *_HOME, *_MODULES]
 
 

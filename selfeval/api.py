@@ -1,35 +1,23 @@
 """The verbs that a notebook needs: ids, rows, DataFrames or files go in, DataFrames come out."""
 
-import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
 import pandas as pd
 
 from selfeval import inspect_logs, results, stats
-from selfeval.bounds import read_yaml
-from selfeval.condition import varying_parts
 from selfeval.errors import InputError, check_one_of, check_whole
+from selfeval.estimates.summaries import silence
 from selfeval.existence import run as existence
-from selfeval.figures.estimates import (
-    KINDS,
-    NO_ANSWER,
-    TEXT,
-    Estimates,
-    check_measured,
-    file_of,
-    plot,
-)
+from selfeval.figures.estimates import Estimates, estimates_of
 from selfeval.identity import replies as identity_replies
-from selfeval.identity.measures import RATES, READINGS
+from selfeval.identity.measures import READINGS
 from selfeval.identity.run import ARMS, run_suite
 from selfeval.identity.scorers import Scorer, as_scorer
-from selfeval.paths import HOME, check_begins, committed_runs, read_json, results_folder
+from selfeval.paths import check_begins
 from selfeval.providers import dry_runs
 from selfeval.providers import models as registry
 from selfeval.providers.client import Asking, Client, ask, verb
@@ -38,7 +26,7 @@ from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
 from selfeval.recognition.contrasts import OWN, STYLE, as_readings, read_for_authors, reading_gaps
-from selfeval.recognition.counts import NOT_SELF, tallies
+from selfeval.recognition.counts import tallies
 from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import (
     collect_likelihoods,
@@ -52,33 +40,14 @@ from selfeval.records.texts import read_texts
 from selfeval.results import Records
 from selfeval.roleplay import conversation, transcripts
 from selfeval.roleplay import run as jury_run
-from selfeval.roleplay.measures import STATISTICS
 from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
-from selfeval.secrets import visible
+from selfeval.secrets import tell
 
 Rows = record_files.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
-MAIN = {f"{file_of(kind)}.csv": kind for kind in KINDS}  # files of estimates
-ASIDE = [
-    "detectable",
-    "p",
-    "clusters",
-]  # left out of a table that fits a terminal; notebooks have them
-BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
 BY_TEXT = b'{"text_id": 1'  # how files of texts, and of answers about texts, begin
-READ_BY = {
-    "recognition": "discrimination",
-    "identity": "claim_discrimination",
-    "jury": "auc",
-}  # kind: its number
-OF_A_JURY = {
-    "task": "arm",
-    "author": "source",
-    "condition": "round",
-    "evaluator": "juror",
-}  # as tables show it
 
 
 # --- self-recognition -------------------------------------------------------------------------------------------------
@@ -114,7 +83,7 @@ def generate_texts(
         written, failures = await texts.generate_texts(
             client, get_all(models, "write texts"), asked, **how
         )
-        _tell(texts.missing_texts(written, failures))
+        tell(texts.missing_texts(written, failures))
         if corpus and not dry_runs.is_counting():
             record_files.write_jsonl(record_files.corpus_file(corpus), people + written)
         frame = Records(people + written)
@@ -122,11 +91,6 @@ def generate_texts(
         return frame
 
     return ask(work, asking)
-
-
-def _tell(sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        print(visible(sentence))
 
 
 def _check_place(out: str, *names: str) -> None:
@@ -219,12 +183,12 @@ def collect_predictions(
         named = [tasks] if isinstance(tasks, str) else tasks
         _check_place(out, *(f"predictions_{task}" for task in named))
         rows = read_texts(texts, limit)
-        _tell(mixed_settings(rows))
+        tell(mixed_settings(rows))
         judges = get_all(_authors(rows, authors) if models is None else models, "recognise texts")
         rows = recognition_run.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         put = condition
         if answer == "constrained" and _functions(judges):
-            _tell(
+            tell(
                 [
                     f"{_functions(judges)}: a function answers in words, so all are asked with `answer` = 'free'."
                 ]
@@ -234,7 +198,7 @@ def collect_predictions(
         found = await recognition_run.collect_predictions(client, judges, rows, put, **how)
         for task, answered in found.items() if reader else ():
             found[task], failures = recognition_scoring.read_by(reader, answered)
-            _tell(failures)
+            tell(failures)
         _keep(out, **{f"predictions_{name}": answered for name, answered in found.items()})
         return Records([row for answered in found.values() for row in answered])
 
@@ -358,7 +322,7 @@ def measure_recognition(
     frame = read_predictions(predictions, columns, authors)
     if reader := _reader(read):
         rows, failures = recognition_scoring.read_by(reader, frame.to_dict("records"))
-        _tell(failures)
+        tell(failures)
         attributes = frame.attrs
         frame = pd.DataFrame(rows)
         frame.attrs = attributes
@@ -366,7 +330,7 @@ def measure_recognition(
     names = registry.display_names(
         [*frame["evaluator_model"].unique(), *frame["true_model"].unique()]
     )
-    _tell(results.reading(frame, changes, names))
+    tell(results.reading(frame, changes, names))
     counted = [*tallies(frame)]
     how = {"n_resamples": n_resamples, "level": level, "seed": seed}
     chosen = [statistics] if isinstance(statistics, str) else statistics
@@ -375,8 +339,8 @@ def measure_recognition(
     more["contrasts"] = stats.condition_contrasts(frame, level=level)
     more["paired"] = stats.paired_models(counted, level=level)
     more["changes"] = changes
-    found = _estimates("recognition", table, more, frame, names, statistics)
-    _tell(silence(found))
+    found = estimates_of("recognition", table, more, frame, names, statistics)
+    tell(silence(found))
     return found
 
 
@@ -414,22 +378,7 @@ def measure_implicit(
         [*frame["evaluator_model"].unique(), *frame["true_model"].unique()]
     )
     gaps = reading_gaps(frame, level=level)
-    return _estimates("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
-
-
-def _estimates(kind, table, more, frame, names, statistics=()) -> Estimates:
-    """Return the default rows of a table, which keep all that was measured; of a jury those of each source too."""
-    chosen = [statistics] if isinstance(statistics, str) else statistics
-    for name in chosen:
-        check_one_of("statistics", name, table["statistic"].unique())
-    rows = (
-        table
-        if kind == "jury"
-        else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
-    )
-    found = Estimates(stats.default_rows(rows, *chosen).reset_index(drop=True))
-    found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
-    return found
+    return estimates_of("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 
 
 def controls(texts: Rows) -> pd.DataFrame:
@@ -500,7 +449,7 @@ def ask_identity(
         how |= {"temperature": temperature, "seed": seed, "near": near}
         asked = get_all(models, "say which model they are")
         if arms is None and (named := _functions(asked)):
-            _tell(
+            tell(
                 [
                     f"{named}: a function's name is taken for its model's and its maker's; it has no arm false-near."
                 ]
@@ -521,7 +470,7 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     of false claims were put, `foils`: siblings' names against other makers'. Controls count by condition alone.
     """
     frame, filled = identity_replies.complete_replies(replies)
-    _tell(filled)
+    tell(filled)
     how = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **how)
@@ -533,14 +482,14 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     if frame["model"].nunique() > 1:
         readings = [f"claim_discrimination{by}" for by in READINGS]
         pairs = stats.paired_comparison(asked, statistics=readings, **how)
-    found = _estimates(
+    found = estimates_of(
         "identity", table, {}, frame, registry.display_names(frame["model"].unique())
     )
     found.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
     siblings = stats.sibling_table(asked)
     if len(siblings):
         found.tables["foils"] = siblings
-    _tell(silence(found))
+    tell(silence(found))
     return found
 
 
@@ -588,8 +537,8 @@ def measure_existence(answers: Rows) -> Estimates:
     names = dict(
         zip(frame["evaluator"], frame.get("evaluator_display", frame["evaluator"]), strict=True)
     )
-    found = _estimates("existence", table, {}, frame, names)
-    _tell(silence(found))
+    found = estimates_of("existence", table, {}, frame, names)
+    tell(silence(found))
     return found
 
 
@@ -754,9 +703,9 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
         seat: models[model] + rest for seat, model, rest in seats if rest.startswith((" (", " #"))
     }
     more = {"verdicts": verdict_scores(frame, aggregation)}
-    found = _estimates("jury", table.reset_index(drop=True), more, frame, names)
+    found = estimates_of("jury", table.reset_index(drop=True), more, frame, names)
     found.conversations = cases
-    _tell(silence(found))
+    tell(silence(found))
     return found
 
 
@@ -776,470 +725,8 @@ def measure_log(
     the difference that four of five such runs would find.
     """
     frame, told = inspect_logs.read_logs(logs, cluster)
-    _tell(told)
+    tell(told)
     table, paired = inspect_logs.score_tables(frame, level)
-    return _estimates(
+    return estimates_of(
         "log", table, {"paired": paired}, frame, registry.display_names(frame["model"].unique())
-    )
-
-
-# --- results ----------------------------------------------------------------------------------------------------------
-
-
-@verb
-def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "") -> Estimates:
-    """Return paired differences with p adjusted by Holm: of two evaluators, two conditions, or two results.
-
-    by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the conditions that
-    differs, such as "told"; or one evaluator, to see its pairs alone, or that with `other`; or a second result, such as
-    the same models in November and in May: each evaluator that both have, `result` minus the second. Pairs are made by
-    prompt, template or sample, over those that both have, so that what is easy or hard for all cancels.
-    """
-    check_measured("compare", result)
-    if isinstance(by, pd.DataFrame):
-        check_measured("compare", by)
-        if other:
-            raise InputError(
-                f"`other` names an evaluator, and beside two results there is none, got {other!r}."
-            )
-        return _compare_results(result, by)
-    ids = {called: name for name, called in (result.names or {}).items()}
-    evaluators = [*result["evaluator"].unique()]
-    if other or ids.get(by, by) in evaluators:
-        found = compare(result)
-        for keyword, name in {"by": by, "other": other or by}.items():
-            check_one_of(keyword, name := ids.get(name, name), evaluators)
-            has_name = [name in pair.split(" - ") for pair in found["evaluator"]]
-            found = found.loc[pd.Series(has_name, found.index, bool)]
-        return found
-    parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
-    check_one_of("by", by, ["evaluator", "condition", *parts])
-    kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
-    if kept is None:
-        raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
-    kept = kept[kept["field"] == by] if by in parts else kept
-    return _estimates(result.kind, kept, {}, result.records, result.names)
-
-
-PAIRED_BY = {  # kinds of results that can be paired with another: the column of evaluators, and what pairs are made by
-    "recognition": (
-        "evaluator_model",
-        "prompt",
-        ("prompt_id", "prompt_used", "text_id"),
-    ),  # the first that all have
-    "identity": ("model", "template", ("template_id",)),
-    "log": ("model", "sample", ("cluster",)),
-}
-
-
-def _compare_results(first: Estimates, second: Estimates) -> Estimates:
-    """Return the paired differences of two results of one kind, first minus second, and say what both do not have."""
-    _check_comparable(first, second)
-    column, unit, identifiers = PAIRED_BY[first.kind]
-    frames = [first.records, second.records]
-    evaluators = [{*frame[column]} for frame in frames]
-    both = evaluators[0] & evaluators[1]
-    if not both:
-        lists = [", ".join(sorted(names)) for names in evaluators]
-        raise InputError(
-            f"The two results share no evaluator: the first has {lists[0]}, the second {lists[1]}."
-        )
-    told = []
-    if alone := sorted(evaluators[0] ^ evaluators[1]):
-        told.append(f"In one result alone, and left out: {', '.join(alone)}.")
-    frames = [frame[frame[column].isin(both)] for frame in frames]
-    units = [{*map(str, frame[_identifier(identifiers, frames)])} for frame in frames]
-    common = units[0] & units[1]
-    if not common:
-        raise InputError(
-            f"The two results share no {unit}, so nothing can be paired; ask both about the same ones."
-        )
-    if left := len(units[0] ^ units[1]):
-        told.append(
-            f"Compared over the {unit}s that both results have, {len(common)}; {left} in one alone are left out."
-        )
-    level = float(first["level"].iloc[0])
-    if first.kind == "recognition":
-        table, sentences = stats.result_contrasts(*frames, level=level)
-    elif first.kind == "log":
-        table, sentences = inspect_logs.log_differences(*frames, level)
-    else:
-        asked = [frame[frame["control_of"].isna()] for frame in frames]
-        claims = [f"claim_discrimination{by}" for by in READINGS]
-        statistics = [*claims, "susceptibility", *RATES]
-        table, sentences = stats.result_comparison(*asked, statistics), []
-    if table.empty:
-        raise InputError(
-            f"Nothing is paired: {' '.join([*told, *sentences]) or 'no evaluator has a common prompt.'}"
-        )
-    _tell(told + sentences)
-    names = (second.names or {}) | (first.names or {})
-    return _estimates(first.kind, table, {}, pd.concat(frames, ignore_index=True), names)
-
-
-def _identifier(columns: Sequence[str], frames: Sequence[pd.DataFrame]) -> str:
-    """Return the first of these columns that is filled in every frame, else the last."""
-    for column in columns:
-        if all(column in frame and frame[column].notna().all() for frame in frames):
-            return column
-    return columns[-1]
-
-
-def _check_comparable(first: Estimates, second: Estimates) -> None:
-    """Raise `InputError` for results of different kinds, of a kind that is not paired, or without their records."""
-    if first.kind != second.kind:
-        raise InputError(
-            f"The results are of different kinds, {first.kind!r} and {second.kind!r}; give two of one."
-        )
-    if first.kind not in PAIRED_BY:
-        raise InputError(
-            f"Results of kind {first.kind!r} are not paired with another; {', '.join(PAIRED_BY)} are."
-        )
-    for place, result in (("first", first), ("second", second)):
-        if result.records is None:
-            raise InputError(
-                f"The {place} result was read from CSV, without the records that are paired; measure them again."
-            )
-
-
-def main_statistics(result: Estimates) -> list[str]:
-    """Return the statistics of a result that are read first, as far as it has them; else all.
-
-    Where an evaluator answers nothing, the rate that says so is among them.
-    """
-    there = [*result["statistic"].unique()]
-    first = [name for name in KINDS[result.kind].main if name in there]
-    if not first:
-        return there
-    never_answers = result["statistic"].isin(NO_ANSWER) & (result["estimate"] == 1)
-    silent = result["statistic"][never_answers].unique()
-    return [*first, *silent]
-
-
-def table(
-    result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False
-) -> pd.DataFrame:
-    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design; the main ones for ().
-
-    Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
-    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
-    BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
-    jury, single jurors instead of whole juries.
-    """
-    asked = (
-        [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
-    )
-    known = {"jury": STATISTICS, "recognition": [results.BCA]}  # a jury's arms decide what there is
-    for name in asked:
-        check_one_of(
-            "statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())]
-        )
-    rows = pd.DataFrame(result)
-    if results.BCA in asked:
-        bootstrap = result.drawn()[result.kind].query(
-            "method == 'bca' and statistic == 'advantage'"
-        )
-        rows = pd.concat([rows, bootstrap.assign(statistic=results.BCA)])
-    if result.kind == "jury":
-        rows = rows[(rows["evaluator"] != "") == jurors]
-    shown = results.summary(rows, asked, result.names)
-    if asked == ["author_accuracy"]:
-        index = [name for name in shown if name in ("task", "condition", "evaluator")]
-        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna(
-            ""
-        )
-        return matrix.rename(columns=result.names or {}).rename_axis(columns=None).reset_index()
-    return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
-
-
-def main_table(result: Estimates) -> pd.DataFrame:
-    """Return the table that commands print: the main statistics, and at the end what each row concludes."""
-    rows = (
-        result[result["author"] == ""] if result.kind == "jury" else result
-    )  # people and models together
-    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
-    shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
-    shown = shown.drop(columns=ASIDE, errors="ignore")
-    if "conclusion" in shown:
-        shown = shown.assign(conclusion=shown.pop("conclusion"))
-    return shown
-
-
-def claims_table(result: Estimates) -> pd.DataFrame:
-    """Return what evaluators said of texts in the yes/no task, empty without that task.
-
-    TP and FN: their own texts claimed and denied; FP and TN: others' texts claimed and denied.
-    """
-    counts = result.drawn().get("counts") if result.kind == "recognition" else None
-    if counts is None:
-        return pd.DataFrame()
-    counts = counts[counts["task"] == "binary_self"]
-    own = counts["author"] == counts["evaluator"]
-    claims = counts["predicted"] == counts["evaluator"]
-    denies = counts["predicted"] == NOT_SELF
-    said = pd.DataFrame(
-        {"evaluator": [results.model_name(name, result.names) for name in counts["evaluator"]]},
-        counts.index,
-    )
-    labels = varying_parts(result["condition"].unique())
-    said["condition"] = counts["condition"].map(labels)
-    for name, rows in {
-        "TP": claims & own,
-        "FP": claims & ~own,
-        "TN": denies & ~own,
-        "FN": denies & own,
-    }.items():
-        said[name] = counts["n"].where(rows, 0)
-    if (said["condition"] == "").all():
-        said = said.drop(columns="condition")
-    keys = [name for name in ("evaluator", "condition") if name in said]
-    return said.groupby(keys, as_index=False).sum()
-
-
-def why_without_value(result: Estimates) -> str:
-    """Return why a result has no value of the number that its kind is read by, in one sentence; "" where it has one."""
-    name = READ_BY.get(result.kind, "")
-    main = result[(result["statistic"] == name) & ~result["task"].isin(BASELINES)]
-    if main.empty or main["estimate"].notna().any():
-        return ""
-    rates = result.loc[result["statistic"] == "no_answer_rate", "estimate"]
-    is_silent = main["note"].str.contains("no_answer").all() or (len(rates) and (rates == 1).all())
-    if is_silent:
-        why = "no reply holds an answer that can be read"
-    elif main["note"].str.contains("wrote_nothing").all():
-        why = "it compares a model's own texts with others', and no model that was asked wrote any of these"
-    elif main["note"].str.contains("one_source").all():
-        why = "it compares people with the model, and only one of the two has scores"
-    else:
-        why = "too few replies hold an answer that can be read"
-    return f"There is no {name} here: {why}."
-
-
-def silence(result: Estimates) -> list[str]:
-    """Return a sentence on the evaluators without a single answer that can be read; [] where there is none."""
-    rates = result[result["statistic"] == "no_answer_rate"]
-    lowest = rates.groupby("evaluator")["estimate"].min()
-    names = result.names or {}
-    silent = [names.get(name, name) for name in lowest.index[lowest == 1] if name]
-    if not silent:
-        return []
-    return [f"No reply of {', '.join(silent)} holds an answer that can be read (no answer: 100 %)."]
-
-
-def verdict(result: Estimates) -> str:
-    """Return in one line what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
-
-    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the models' place, and
-    the baselines are left out.
-    """
-    shown = main_table(result)
-    if "conclusion" not in shown:
-        return ""
-    who = "evaluator" if "evaluator" in shown else shown.columns[0]
-    is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
-    shown = pd.DataFrame(shown[is_said])
-    labels = [
-        name for name in ("task", "condition", "arm", "round") if name in shown and name != who
-    ]
-    found = {}
-    for row in shown.to_dict("records"):
-        asked = ", ".join(row[name] for name in labels if row[name])
-        found.setdefault(asked, {}).setdefault(row["conclusion"], []).append(row[who])
-    sentences = {asked: _in_words(concluded) for asked, concluded in found.items()}
-    if len({*sentences.values()}) == 1:
-        return next(iter(sentences.values()))
-    return ". ".join(f"{asked} – {text}" for asked, text in sentences.items())
-
-
-def answer(result: Estimates) -> str:
-    """Return the answer of a recognition result in one sentence; "" for other kinds and without a conclusion.
-
-    A model that recognises its texts in one task or condition of several is said to, with how many they are.
-    """
-    shown = main_table(result)
-    if result.kind != "recognition" or "conclusion" not in shown:
-        return ""
-    concluded = shown[shown["conclusion"] != ""]
-    recognises = concluded["conclusion"] == "recognises"
-    rows = concluded.groupby("evaluator").size()
-    rows_found = concluded[recognises].groupby("evaluator").size()
-    if concluded.empty:
-        return ""
-    if rows_found.empty:
-        return "No model is shown to recognise its own texts."
-    found = []
-    for name, number in rows_found.items():
-        found.append(name if number == rows[name] else f"{name} (in {number} of {rows[name]} rows)")
-    who = f"{' and '.join(found)} recognise{'s' if len(found) == 1 else ''} texts of their own."
-    others = [name for name in rows.index if name not in rows_found]
-    return f"{who} This is not shown for {', '.join(others)}." if others else who
-
-
-def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
-    """Return {conclusion: names} as text, those that recognise first."""
-    order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
-    return "; ".join(
-        f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order
-    )
-
-
-def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
-    """Write a result to a folder below data/ and return the folder: a CSV per table, and its main figure.
-
-    Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other records are written
-    here. `read_results` and `runs` read the CSVs again.
-    form: instead of these, write logs of Inspect AI ("inspect") of the answers to questions of authorship, replies on
-    identity or verdicts behind a result, or of these as they were returned, with their messages; `measure_recognition`
-    reads such logs as predictions.
-    """
-    folder = record_files.data_path(out)
-    if form:
-        return inspect_logs.save_as(form, result, folder)
-    check_measured("save", result)
-    for file, kind in MAIN.items():
-        shared = {*KINDS[kind].tables} & {*KINDS[result.kind].tables}
-        if kind != result.kind and shared and (folder / file).exists():
-            raise InputError(
-                f"{folder} has {file}, whose tables this result would replace; name a folder of its own."
-            )
-    if result.kind in ("identity", "existence"):
-        record_files.write_jsonl(
-            folder / f"{result.kind}.jsonl", record_files.rows_of(result.records)
-        )
-    for name in KINDS[result.kind].tables:
-        if name in result.tables:
-            record_files.write_csv(folder / f"{file_of(name)}.csv", result.tables[name])
-    if figure := plot(result):
-        figure.save(folder / file_of(result.kind))
-    return folder
-
-
-def _folder(folder: str | Path) -> Path:
-    """Return a folder of results: below data/, or as commands name it from here or the clone (data/runs/mine).
-
-    Of a file in it, the folder.
-    """
-    places = [record_files.data_path(folder), HOME / folder, Path(folder)]
-    found = next((path for path in places if path.exists()), Path(folder))
-    return found.parent if found.is_file() else found
-
-
-def read_results(folder: str | Path) -> list[Estimates]:
-    """Return the results that notebooks or `save` kept below a folder, each as the `measure_...` verbs return them."""
-    return [_read_result(kind, file.parent) for kind, file in _results(folder)]
-
-
-def _results(folder: str | Path, elsewhere: Iterable[Path] = ()) -> list[tuple[str, Path]]:
-    """Return (kind, CSV of estimates) of all results below a folder, or in others, in the order of their paths."""
-    files = sorted(_folder(folder).rglob("*.csv"))
-    for other in elsewhere:
-        files += sorted(other.glob("*.csv"))
-    found = [(MAIN[file.name], file) for file in files if file.name in MAIN]
-    if not found:
-        raise InputError(
-            f"There are no results below {folder}; run a sweep or an analysis notebook first."
-        )
-    return found
-
-
-def _read_result(kind: str, folder: Path) -> Estimates:
-    """Return the result in a folder; labels are texts, empty where there is none."""
-    files = {name: folder / f"{file_of(name)}.csv" for name in KINDS[kind].tables}
-    read = {}
-    for name, file in files.items():
-        if file.exists():
-            table = pd.read_csv(
-                file, dtype=dict.fromkeys(TEXT, str), keep_default_na=False, na_values=[""]
-            )
-            read[name] = record_files.from_spreadsheet(
-                table.fillna(dict.fromkeys(TEXT & {*table}, ""))
-            )
-    names = registry.display_names(
-        [*read[kind]["evaluator"].unique(), *read[kind]["author"].unique()]
-    )
-    rows = read[kind]
-    if (
-        kind == "identity"
-    ):  # beside the estimates over all templates, the file has families and conditions
-        rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
-    found = _estimates(kind, rows, {}, None, names)
-    found.tables = read
-    return found
-
-
-def runs(folder: str | Path = "data/runs", *, all: bool = False) -> pd.DataFrame:
-    """Return the estimates of a sweep's folder in one frame, a row each, with the parameters behind them as columns.
-
-    Parameters are those of the run and of the runs whose texts and answers it read; different ones are joined by
-    commas. folder: data/runs, with all sweeps and studies, unless given; or one of notebooks that plain papermill
-    executed, wherever their results are. all: with every policy and method of interval,
-    instead of each statistic's usual ones.
-    """
-    root = _folder(folder)
-    made, by_folder = {}, {}
-    for file in sorted(root.rglob("*.ipynb")):
-        if file.with_name("parameters.yaml").exists():  # of a sweep
-            continue
-        given, where = _given_by_papermill(file)
-        if where:
-            made[where] = by_folder[record_files.data_path(where).resolve()] = given
-    elsewhere = [path for path in by_folder if not path.is_relative_to(root.resolve())]
-    for file in root.rglob("parameters.yaml"):
-        given = by_folder[file.parent.resolve()] = read_yaml(file.read_text(encoding="utf-8"))
-        if where := given.get("out") or given.get("corpus"):
-            made[str(where)] = given
-    parts = []
-    for kind, csv in _results(folder, elsewhere):
-        given = _behind(by_folder.get(csv.parent.resolve(), {}), made)
-        frame = _read_result(kind, csv.parent).tables[kind]
-        frame = frame if all else stats.default_rows(frame)
-        frame = frame.assign(result=Path(os.path.relpath(csv.parent, root)).as_posix(), kind=kind)
-        plain = {name: value for name, value in given.items() if name not in frame}
-        parts.append(frame.assign(**plain))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _given_by_papermill(file: Path) -> tuple[dict, str]:
-    """Return the parameters that a notebook was executed with, and where it left its results, "" for nowhere."""
-    notebook = read_json(file)
-    if not notebook:
-        warnings.warn(
-            f"{file} is no whole notebook, and its parameters are not read; execute it again.",
-            stacklevel=3,
-        )
-    executed = notebook.get("metadata", {}).get("papermill", {})
-    passed = executed.get("parameters", {})
-    given = {name: registry.listed(value, name) for name, value in passed.items()}
-    name = Path(executed.get("input_path") or "").stem
-    known = committed_runs().get(name, {})
-    usual = known.get("parameters", {})
-    where = given.get("out")
-    if not where and "corpus" not in usual:  # where it is there, the texts are read
-        where = given.get("corpus")
-    if not where and "writes" in known:
-        where = results_folder(known, name, usual | passed)
-    return given, str(where or "")
-
-
-def _behind(given: Mapping, made: Mapping[str, Mapping]) -> dict:
-    """Return the parameters of a run as numbers and texts, before them those of the runs whose results it reads.
-
-    made: {where a run left its results: its parameters}.
-    """
-    values = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
-    found: dict[str, list] = {}
-    for each in chain.from_iterable(values.values()):
-        before = made.get(str(each), given)
-        for name, value in _behind(before, made).items() if before != given else ():
-            found.setdefault(name, []).append(value)
-    return {name: _as_one(several) for name, several in (found | values).items()}
-
-
-def _as_one(values: list):
-    """Return a number as it is, and texts, or several values, as one text."""
-    several = [*dict.fromkeys(map(str, values))]
-    return (
-        values[0]
-        if len(several) == 1 and isinstance(values[0], int | float)
-        else ", ".join(several)
     )

@@ -393,7 +393,7 @@ def _run_study(
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
-    from selfeval import api
+    from selfeval.estimates import saved, summaries
     from selfeval.providers.embedded import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
@@ -410,23 +410,23 @@ def _run_study(
     if status in (0, 3):
         runs = load(file, out, variables).runs
         analysis = runs[-1].folder
-        [result] = api.read_results(analysis)
-        shown = api.main_table(result).to_string(index=False, float_format="{:.2f}".format)
+        [result] = saved.read_results(analysis)
+        shown = summaries.main_table(result).to_string(index=False, float_format="{:.2f}".format)
         click.echo(f"\n{visible(shown)}\n")
-        claims = api.claims_table(result)
+        claims = summaries.claims_table(result)
         if len(claims):
             click.echo(
                 "yes or no: own texts claimed (TP) and denied (FN), others' claimed (FP) and denied (TN)"
             )
             click.echo(f"{visible(claims.to_string(index=False))}\n")
-        if sentence := api.answer(result):
+        if sentence := summaries.answer(result):
             click.echo(f"{visible(sentence)}\n")
-        if why := api.why_without_value(result):
+        if why := summaries.why_without_value(result):
             kept = [
                 run.folder for run in runs if any(run.folder.glob("*.jsonl"))
             ]  # the last ones hold the answers
             click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
-        for sentence in api.silence(result):
+        for sentence in summaries.silence(result):
             click.echo(visible(sentence))
         for figure in sorted(analysis.glob("*.png"))[:1]:
             click.echo(f"figure: {figure}")
@@ -463,13 +463,14 @@ def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
     """
     from selfeval import api
+    from selfeval.estimates import comparisons, saved
     from selfeval.sweep.execute import named
 
     result = api.measure_log(logs)
-    for shown in (result, api.compare(result)):
+    for shown in (result, comparisons.compare(result)):
         click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
     _, place = _named("measure", logs[0].name, [*map(str, logs)], out)
-    folder = api.save(result, place)
+    folder = saved.save(result, place)
     for figure in sorted(folder.glob("*.png")):
         click.echo(f"figure: {figure}")
     click.echo(f"outputs: {named(folder)}")

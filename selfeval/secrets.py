@@ -7,6 +7,7 @@ Records keep every text as it was: `visible` stands where it is shown.
 
 import os
 import re
+from collections.abc import Iterable
 
 SHORTEST = 8  # letters of a value that can be searched for; shorter ones stand in every file
 READ: dict[
@@ -116,3 +117,9 @@ def _clean(part, kind: str = ""):
     if isinstance(part, dict):
         return {key: _clean(value, str(key)) for key, value in part.items()}
     return [_clean(value) for value in part] if isinstance(part, list | tuple) else part
+
+
+def tell(sentences: Iterable[str]) -> None:
+    """Print sentences, harmless to show, for the user."""
+    for sentence in sentences:
+        print(visible(sentence))

@@ -16,7 +16,9 @@ PACKAGE = ROOT / "selfeval"
 FLOORS = (  # a module imports from its own room and from those below it
     ("__main__",),
     ("cli", "sweep"),
-    ("api", "stats"),
+    ("api",),
+    ("estimates",),
+    ("stats",),
     ("inspect_logs",),
     ("figures",),
     ("recognition", "identity", "roleplay", "existence"),

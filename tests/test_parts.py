@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 import selfeval as se
-from selfeval.api import main_table, verdict
 from selfeval.cli import main
 from selfeval.errors import InputError
+from selfeval.estimates.summaries import main_table, verdict
 from selfeval.providers.request import Response
 
 JURORS = "sim/juror-lenient, sim/juror-stern, .* and sim/talker can"

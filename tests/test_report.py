@@ -12,8 +12,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from written_files import run_command
 
 import selfeval as se
-from selfeval import DATA, ROOT, api
+from selfeval import DATA, ROOT
 from selfeval.errors import InputError
+from selfeval.estimates import summaries
 from selfeval.sweep.file import FINDING
 from selfeval.sweep.report import build
 
@@ -172,7 +173,7 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
     assert {model for (_, model), conclusion in in_terminal.items() if conclusion == "no evidence"} == {"Chance"}
     assert verdict in Page(folder / "report" / "index.html").text
     [result] = se.read_results(folder / "recognition")
-    assert api.verdict(result) == verdict
+    assert summaries.verdict(result) == verdict
 
 
 @pytest.mark.parametrize(("place", "verdict"), [
@@ -190,7 +191,7 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
 ])  # fmt: skip
 def test_each_kind_of_result_is_told_in_a_line(place, verdict):
     [result] = se.read_results(place)
-    assert api.verdict(result) == verdict
+    assert summaries.verdict(result) == verdict
 
 
 def test_no_path_is_left_of_a_study_that_lies_elsewhere_or_was_moved(study, tmp_path):

@@ -19,6 +19,7 @@ from selfeval.results import (
     model_name,
     texts_behind,
 )
+from selfeval.statistics.table import default_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -181,3 +182,18 @@ def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Dra
     if drawn is None:
         print(f"This result has nothing to draw as {kind!r}.{WHERE_NAMED.get(kind, '')}")
     return drawn if ax is None else ax
+
+
+def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:
+    """Return the default rows of a table, which keep all that was measured; of a jury those of each source too."""
+    chosen = [statistics] if isinstance(statistics, str) else statistics
+    for name in chosen:
+        check_one_of("statistics", name, table["statistic"].unique())
+    rows = (
+        table
+        if kind == "jury"
+        else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
+    )
+    found = Estimates(default_rows(rows, *chosen).reset_index(drop=True))
+    found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
+    return found

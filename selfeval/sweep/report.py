@@ -206,12 +206,12 @@ def _facts(file: Path, above: Sequence[str]) -> list[str]:
 
 def _conclusion(folder: Path) -> str:
     """Return what the main table of a run's result concludes, as the command prints it; "" where there is none."""
-    from selfeval import api  # with it come pandas and the evaluations
+    from selfeval.estimates import saved, summaries  # with it come pandas and the evaluations
 
-    if not any((folder / name).is_file() for name in api.MAIN):
+    if not any((folder / name).is_file() for name in saved.MAIN):
         return ""
     try:
-        return " ".join(api.verdict(result) for result in api.read_results(folder))
+        return " ".join(summaries.verdict(result) for result in saved.read_results(folder))
     except (InputError, ValueError, KeyError):  # of a table that is cut off, or not one of ours
         return ""
 

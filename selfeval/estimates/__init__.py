@@ -1,0 +1,1 @@
+"""Estimates after they are made: what they say, paired differences, and files of them."""
