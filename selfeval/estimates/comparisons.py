@@ -1,6 +1,7 @@
 """Paired differences of evaluators, conditions and results."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -14,93 +15,128 @@ from selfeval.secrets import tell
 
 @verb
 def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "") -> Estimates:
-    """Return paired differences with p adjusted by Holm: of two evaluators, two conditions, or two results.
+    """Return paired differences with p adjusted by Holm: of evaluators, conditions, or results.
 
-    by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the conditions that
-    differs, such as "told"; or one evaluator, to see its pairs alone, or that with `other`; or a second result, such as
-    the same models in November and in May: each evaluator that both have, `result` minus the second. Pairs are made by
-    prompt, template or sample, over those that both have, so that what is easy or hard for all cancels.
+    by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the
+    conditions that differs, such as "told"; or one evaluator, to see its pairs alone, or that with
+    `other`; or a second result, such as the same models in November and in May: each evaluator that
+    both have, `result` minus the second. Pairs are made by prompt, template or sample, over those
+    that both have, so that what is easy or hard for all cancels.
     """
     check_measured("compare", result)
     if isinstance(by, pd.DataFrame):
         check_measured("compare", by)
         if other:
-            raise InputError(
-                f"`other` names an evaluator, and beside two results there is none, got {other!r}."
-            )
+            rule = "`other` names an evaluator, and beside two results there is none"
+            raise InputError(f"{rule}, got {other!r}.")
         return _compare_results(result, by)
-    ids = {called: name for name, called in (result.names or {}).items()}
-    evaluators = [*result["evaluator"].unique()]
+    ids = {name: model for model, name in (result.names or {}).items()}
+    evaluators = list(result["evaluator"].unique())
     if other or ids.get(by, by) in evaluators:
-        found = compare(result)
+        pairs = compare(result)
         for keyword, name in {"by": by, "other": other or by}.items():
-            check_one_of(keyword, name := ids.get(name, name), evaluators)
-            has_name = [name in pair.split(" - ") for pair in found["evaluator"]]
-            found = found.loc[pd.Series(has_name, found.index, bool)]
-        return found
-    parts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))["field"].unique()
+            evaluator = ids.get(name, name)
+            check_one_of(keyword, evaluator, evaluators)
+            pairs = pairs.loc[_has_evaluator(pairs, evaluator)]
+        return pairs
+    contrasts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))
+    parts = contrasts["field"].unique()
     check_one_of("by", by, ["evaluator", "condition", *parts])
-    kept = result.tables.get("paired" if by == "evaluator" else "contrasts")
-    if kept is None:
+    table = "paired" if by == "evaluator" else "contrasts"
+    if table not in result.tables:
         raise InputError(f"Results of kind {result.kind!r} have no comparison by {by!r}.")
-    kept = kept[kept["field"] == by] if by in parts else kept
-    return estimates_of(result.kind, kept, {}, result.records, result.names)
+    differences = result.tables[table]
+    if by in parts:
+        differences = differences[differences["field"] == by]
+    return estimates_of(result.kind, differences, {}, result.records, result.names)
 
 
-PAIRED_BY = {  # kinds of results that can be paired with another: the column of evaluators, and what pairs are made by
-    "recognition": (
-        "evaluator_model",
-        "prompt",
-        ("prompt_id", "prompt_used", "text_id"),
-    ),  # the first that all have
-    "identity": ("model", "template", ("template_id",)),
-    "log": ("model", "sample", ("cluster",)),
+def _has_evaluator(pairs: pd.DataFrame, evaluator: str) -> pd.Series:
+    """Tell of each pair, called "first - second", whether an evaluator is in it."""
+    names = pairs["evaluator"].str.split(" - ", regex=False)
+    return pd.Series([evaluator in pair for pair in names], pairs.index, bool)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How the records of two results are paired.
+
+    evaluator: the column of who answered. unit: what is paired, in words. identifiers: columns that
+    say which unit; the first that all records have is used.
+    """
+
+    evaluator: str
+    unit: str
+    identifiers: tuple[str, ...]
+
+
+PAIRINGS = {
+    "recognition": Pairing("evaluator_model", "prompt", ("prompt_id", "prompt_used", "text_id")),
+    "identity": Pairing("model", "template", ("template_id",)),
+    "log": Pairing("model", "sample", ("cluster",)),
 }
 
 
 def _compare_results(first: Estimates, second: Estimates) -> Estimates:
-    """Return the paired differences of two results of one kind, first minus second, and say what both do not have."""
+    """Return the paired differences of two results of one kind, first minus second.
+
+    Says what only one of them has.
+    """
     _check_comparable(first, second)
-    column, unit, identifiers = PAIRED_BY[first.kind]
-    frames = [first.records, second.records]
-    evaluators = [{*frame[column]} for frame in frames]
-    both = evaluators[0] & evaluators[1]
-    if not both:
-        lists = [", ".join(sorted(names)) for names in evaluators]
+    pairing = PAIRINGS[first.kind]
+    frames, sentences = _of_common_evaluators([first.records, second.records], pairing)
+    sentences += _check_units(frames, pairing)
+    level = float(first["level"].iloc[0])
+    left_out = []
+    if first.kind == "recognition":
+        table, left_out = stats.result_contrasts(*frames, level=level)
+    elif first.kind == "log":
+        table, left_out = inspect_logs.log_differences(*frames, level)
+    else:
+        asked = [frame[frame["control_of"].isna()] for frame in frames]
+        claims = [f"claim_discrimination{reading}" for reading in READINGS]
+        table = stats.result_comparison(*asked, [*claims, "susceptibility", *RATES])
+    sentences += left_out
+    if table.empty:
+        why = " ".join(sentences) or "no evaluator has a common prompt."
+        raise InputError(f"Nothing is paired: {why}")
+    tell(sentences)
+    names = (second.names or {}) | (first.names or {})
+    records = pd.concat(frames, ignore_index=True)
+    return estimates_of(first.kind, table, {}, records, names)
+
+
+def _of_common_evaluators(
+    frames: list[pd.DataFrame], pairing: Pairing
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """Return the records of the evaluators that both frames have, and who is left out."""
+    first, second = [set(frame[pairing.evaluator]) for frame in frames]
+    common = first & second
+    if not common:
+        lists = [", ".join(sorted(names)) for names in (first, second)]
         raise InputError(
             f"The two results share no evaluator: the first has {lists[0]}, the second {lists[1]}."
         )
-    told = []
-    if alone := sorted(evaluators[0] ^ evaluators[1]):
-        told.append(f"In one result alone, and left out: {', '.join(alone)}.")
-    frames = [frame[frame[column].isin(both)] for frame in frames]
-    units = [{*map(str, frame[_identifier(identifiers, frames)])} for frame in frames]
-    common = units[0] & units[1]
+    sentences = []
+    if first != second:
+        alone = ", ".join(sorted(first ^ second))
+        sentences.append(f"In one result alone, and left out: {alone}.")
+    return [frame[frame[pairing.evaluator].isin(common)] for frame in frames], sentences
+
+
+def _check_units(frames: list[pd.DataFrame], pairing: Pairing) -> list[str]:
+    """Return a sentence on the units that one frame has alone; `InputError` where none is common."""
+    column = _identifier(pairing.identifiers, frames)
+    first, second = [set(frame[column].map(str)) for frame in frames]
+    common = first & second
+    alone = first ^ second
     if not common:
-        raise InputError(
-            f"The two results share no {unit}, so nothing can be paired; ask both about the same ones."
-        )
-    if left := len(units[0] ^ units[1]):
-        told.append(
-            f"Compared over the {unit}s that both results have, {len(common)}; {left} in one alone are left out."
-        )
-    level = float(first["level"].iloc[0])
-    if first.kind == "recognition":
-        table, sentences = stats.result_contrasts(*frames, level=level)
-    elif first.kind == "log":
-        table, sentences = inspect_logs.log_differences(*frames, level)
-    else:
-        asked = [frame[frame["control_of"].isna()] for frame in frames]
-        claims = [f"claim_discrimination{by}" for by in READINGS]
-        statistics = [*claims, "susceptibility", *RATES]
-        table, sentences = stats.result_comparison(*asked, statistics), []
-    if table.empty:
-        raise InputError(
-            f"Nothing is paired: {' '.join([*told, *sentences]) or 'no evaluator has a common prompt.'}"
-        )
-    tell(told + sentences)
-    names = (second.names or {}) | (first.names or {})
-    return estimates_of(first.kind, table, {}, pd.concat(frames, ignore_index=True), names)
+        rule = f"The two results share no {pairing.unit}, so nothing can be paired"
+        raise InputError(f"{rule}; ask both about the same ones.")
+    if not alone:
+        return []
+    over = f"Compared over the {pairing.unit}s that both results have, {len(common)}"
+    return [f"{over}; {len(alone)} in one alone are left out."]
 
 
 def _identifier(columns: Sequence[str], frames: Sequence[pd.DataFrame]) -> str:
@@ -112,17 +148,16 @@ def _identifier(columns: Sequence[str], frames: Sequence[pd.DataFrame]) -> str:
 
 
 def _check_comparable(first: Estimates, second: Estimates) -> None:
-    """Raise `InputError` for results of different kinds, of a kind that is not paired, or without their records."""
+    """Refuse results of different kinds, of a kind that is not paired, or without records."""
     if first.kind != second.kind:
+        kinds = f"{first.kind!r} and {second.kind!r}"
+        raise InputError(f"The results are of different kinds, {kinds}; give two of one.")
+    if first.kind not in PAIRINGS:
+        known = ", ".join(PAIRINGS)
         raise InputError(
-            f"The results are of different kinds, {first.kind!r} and {second.kind!r}; give two of one."
-        )
-    if first.kind not in PAIRED_BY:
-        raise InputError(
-            f"Results of kind {first.kind!r} are not paired with another; {', '.join(PAIRED_BY)} are."
+            f"Results of kind {first.kind!r} are not paired with another; {known} are."
         )
     for place, result in (("first", first), ("second", second)):
         if result.records is None:
-            raise InputError(
-                f"The {place} result was read from CSV, without the records that are paired; measure them again."
-            )
+            rule = "was read from CSV, without the records that are paired"
+            raise InputError(f"The {place} result {rule}; measure them again.")

@@ -1,4 +1,4 @@
-"""What a result says: tables side by side, and sentences."""
+"""What a result says: its statistics side by side, and its conclusion in a sentence."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,23 +11,25 @@ from selfeval.figures.estimates import KINDS, NO_ANSWER, Estimates
 from selfeval.recognition.counts import NOT_SELF
 from selfeval.roleplay.measures import STATISTICS
 
-ASIDE = [
-    "detectable",
-    "p",
-    "clusters",
-]  # left out of a table that fits a terminal; notebooks have them
-BASELINES = ("length", "character n-grams")  # of a jury, beside its arms; no model decides there
-READ_BY = {
+# columns that a terminal has no room for; notebooks show them
+ASIDE = ["detectable", "p", "clusters"]
+# rows of a jury's table that no model decides
+BASELINES = ("length", "character n-grams")
+# the number that each kind of result is read by
+MAIN_NUMBER = {
     "recognition": "discrimination",
     "identity": "claim_discrimination",
     "jury": "auc",
-}  # kind: its number
-OF_A_JURY = {
+}
+# what the columns of a jury's table hold
+JURY_COLUMNS = {
     "task": "arm",
     "author": "source",
     "condition": "round",
     "evaluator": "juror",
-}  # as tables show it
+}
+# what is asked for by these names need not be among a result's rows
+ALWAYS_KNOWN = {"jury": STATISTICS, "recognition": [results.BCA]}
 
 
 def main_statistics(result: Estimates) -> list[str]:
@@ -35,61 +37,66 @@ def main_statistics(result: Estimates) -> list[str]:
 
     Where an evaluator answers nothing, the rate that says so is among them.
     """
-    there = [*result["statistic"].unique()]
-    first = [name for name in KINDS[result.kind].main if name in there]
-    if not first:
-        return there
+    statistics = list(result["statistic"].unique())
+    main = [name for name in KINDS[result.kind].main if name in statistics]
+    if not main:
+        return statistics
     never_answers = result["statistic"].isin(NO_ANSWER) & (result["estimate"] == 1)
-    silent = result["statistic"][never_answers].unique()
-    return [*first, *silent]
+    return [*main, *result["statistic"][never_answers].unique()]
 
 
 def table(
     result: Estimates, statistics: str | Sequence[str] = (), *, jurors: bool = False
 ) -> pd.DataFrame:
-    """Return statistics side by side as "estimate [low, high]", one row per evaluator and design; the main ones for ().
+    """Return statistics side by side as "estimate [low, high]", a row per evaluator and design.
 
-    Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
-    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
-    BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
-    jury, single jurors instead of whole juries.
+    statistics: their names; the main ones unless given. jurors: of a jury, single jurors instead of
+    whole juries. Further columns: what the interval of the first statistic says (`conclusion`), how
+    large an effect would be found in four of five such runs (`detectable`), p where there is a
+    test, and over how much. "advantage_bca" is the advantage with its BCa bootstrap interval over
+    prompts. "author_accuracy" alone is a matrix, with a column per author.
     """
-    asked = (
-        [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
-    )
-    known = {"jury": STATISTICS, "recognition": [results.BCA]}  # a jury's arms decide what there is
-    for name in asked:
-        check_one_of(
-            "statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())]
-        )
+    if isinstance(statistics, str):
+        statistics = [statistics]
+    statistics = list(statistics) or main_statistics(result)
+    known = [*result["statistic"].unique(), *ALWAYS_KNOWN.get(result.kind, ())]
+    for name in statistics:
+        check_one_of("statistics", name, known)
     rows = pd.DataFrame(result)
-    if results.BCA in asked:
-        bootstrap = result.drawn()[result.kind].query(
-            "method == 'bca' and statistic == 'advantage'"
-        )
+    if results.BCA in statistics:
+        measured = result.drawn()[result.kind]
+        bootstrap = measured.query("method == 'bca' and statistic == 'advantage'")
         rows = pd.concat([rows, bootstrap.assign(statistic=results.BCA)])
     if result.kind == "jury":
-        rows = rows[(rows["evaluator"] != "") == jurors]
-    shown = results.summary(rows, asked, result.names)
-    if asked == ["author_accuracy"]:
-        index = [name for name in shown if name in ("task", "condition", "evaluator")]
-        matrix = shown.pivot_table(asked[0], index, "author", aggfunc="first", sort=False).fillna(
-            ""
-        )
-        return matrix.rename(columns=result.names or {}).rename_axis(columns=None).reset_index()
-    return shown.rename(columns=OF_A_JURY) if result.kind == "jury" else shown
+        is_juror = rows["evaluator"] != ""
+        rows = rows[is_juror == jurors]
+    shown = results.summary(rows, statistics, result.names)
+    if statistics == ["author_accuracy"]:
+        return _by_author(shown).rename(columns=result.names or {})
+    if result.kind == "jury":
+        shown = shown.rename(columns=JURY_COLUMNS)
+    return shown
+
+
+def _by_author(accuracies: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracies, a row per evaluator and author, with a column for each author."""
+    index = [name for name in ("task", "condition", "evaluator") if name in accuracies]
+    matrix = accuracies.pivot_table("author_accuracy", index, "author", aggfunc="first", sort=False)
+    return matrix.fillna("").rename_axis(columns=None).reset_index()
 
 
 def main_table(result: Estimates) -> pd.DataFrame:
-    """Return the table that commands print: the main statistics, and at the end what each row concludes."""
-    rows = (
-        result[result["author"] == ""] if result.kind == "jury" else result
-    )  # people and models together
-    lacking = rows[rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)]
-    shown = table(rows, [*dict.fromkeys([*main_statistics(rows), *lacking["statistic"]])])
-    shown = shown.drop(columns=ASIDE, errors="ignore")
+    """Return the table that commands print: the main statistics, then what each row concludes."""
+    rows = result
+    if result.kind == "jury":  # people and models together
+        rows = result[result["author"] == ""]
+    lacks_answers = rows["statistic"].isin(NO_ANSWER) & (rows["estimate"] > 0)
+    lacking = rows["statistic"][lacks_answers]
+    statistics = dict.fromkeys([*main_statistics(rows), *lacking])
+    shown = table(rows, [*statistics]).drop(columns=ASIDE, errors="ignore")
     if "conclusion" in shown:
-        shown = shown.assign(conclusion=shown.pop("conclusion"))
+        conclusions = shown.pop("conclusion")
+        shown["conclusion"] = conclusions
     return shown
 
 
@@ -98,53 +105,51 @@ def claims_table(result: Estimates) -> pd.DataFrame:
 
     TP and FN: their own texts claimed and denied; FP and TN: others' texts claimed and denied.
     """
-    counts = result.drawn().get("counts") if result.kind == "recognition" else None
-    if counts is None:
+    if result.kind != "recognition" or "counts" not in result.drawn():
         return pd.DataFrame()
+    counts = result.drawn()["counts"]
     counts = counts[counts["task"] == "binary_self"]
-    own = counts["author"] == counts["evaluator"]
+    is_own = counts["author"] == counts["evaluator"]
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF
-    said = pd.DataFrame(
-        {"evaluator": [results.model_name(name, result.names) for name in counts["evaluator"]]},
-        counts.index,
-    )
-    labels = varying_parts(result["condition"].unique())
-    said["condition"] = counts["condition"].map(labels)
-    for name, rows in {
-        "TP": claims & own,
-        "FP": claims & ~own,
-        "TN": denies & ~own,
-        "FN": denies & own,
-    }.items():
-        said[name] = counts["n"].where(rows, 0)
-    if (said["condition"] == "").all():
-        said = said.drop(columns="condition")
-    keys = [name for name in ("evaluator", "condition") if name in said]
+    evaluators = [results.model_name(name, result.names) for name in counts["evaluator"]]
+    said = pd.DataFrame({"evaluator": evaluators}, counts.index)
+    keys = ["evaluator"]
+    varying = counts["condition"].map(varying_parts(result["condition"].unique()))
+    if (varying != "").any():
+        said["condition"] = varying
+        keys.append("condition")
+    said["TP"] = counts["n"].where(claims & is_own, 0)
+    said["FP"] = counts["n"].where(claims & ~is_own, 0)
+    said["TN"] = counts["n"].where(denies & ~is_own, 0)
+    said["FN"] = counts["n"].where(denies & is_own, 0)
     return said.groupby(keys, as_index=False).sum()
 
 
 def why_without_value(result: Estimates) -> str:
-    """Return why a result has no value of the number that its kind is read by, in one sentence; "" where it has one."""
-    name = READ_BY.get(result.kind, "")
-    main = result[(result["statistic"] == name) & ~result["task"].isin(BASELINES)]
-    if main.empty or main["estimate"].notna().any():
+    """Return why a result has no value of its kind's main number; "" where it has one."""
+    number = MAIN_NUMBER.get(result.kind, "")
+    rows = result[(result["statistic"] == number) & ~result["task"].isin(BASELINES)]
+    if rows.empty or rows["estimate"].notna().any():
         return ""
     rates = result.loc[result["statistic"] == "no_answer_rate", "estimate"]
-    is_silent = main["note"].str.contains("no_answer").all() or (len(rates) and (rates == 1).all())
-    if is_silent:
+    notes = rows["note"].str
+    if notes.contains("no_answer").all() or (len(rates) and (rates == 1).all()):
         why = "no reply holds an answer that can be read"
-    elif main["note"].str.contains("wrote_nothing").all():
-        why = "it compares a model's own texts with others', and no model that was asked wrote any of these"
-    elif main["note"].str.contains("one_source").all():
+    elif notes.contains("wrote_nothing").all():
+        why = (
+            "it compares a model's own texts with others', "
+            "and no model that was asked wrote any of these"
+        )
+    elif notes.contains("one_source").all():
         why = "it compares people with the model, and only one of the two has scores"
     else:
         why = "too few replies hold an answer that can be read"
-    return f"There is no {name} here: {why}."
+    return f"There is no {number} here: {why}."
 
 
 def silence(result: Estimates) -> list[str]:
-    """Return a sentence on the evaluators without a single answer that can be read; [] where there is none."""
+    """Return a sentence on the evaluators without a single readable answer; [] without any."""
     rates = result[result["statistic"] == "no_answer_rate"]
     lowest = rates.groupby("evaluator")["estimate"].min()
     names = result.names or {}
@@ -155,57 +160,59 @@ def silence(result: Estimates) -> list[str]:
 
 
 def verdict(result: Estimates) -> str:
-    """Return in one line what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
+    """Return what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
 
-    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the models' place, and
-    the baselines are left out.
+    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the
+    models' place, and the baselines are left out.
     """
     shown = main_table(result)
     if "conclusion" not in shown:
         return ""
     who = "evaluator" if "evaluator" in shown else shown.columns[0]
     is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
-    shown = pd.DataFrame(shown[is_said])
-    labels = [
-        name for name in ("task", "condition", "arm", "round") if name in shown and name != who
-    ]
-    found = {}
-    for row in shown.to_dict("records"):
-        asked = ", ".join(row[name] for name in labels if row[name])
-        found.setdefault(asked, {}).setdefault(row["conclusion"], []).append(row[who])
-    sentences = {asked: _in_words(concluded) for asked, concluded in found.items()}
-    if len({*sentences.values()}) == 1:
+    labels = [name for name in ("task", "condition", "arm", "round") if name in shown]
+    by_design: dict[str, dict[str, list[str]]] = {}
+    for row in shown[is_said].to_dict("records"):
+        design = ", ".join(row[name] for name in labels if row[name] and name != who)
+        names_by_conclusion = by_design.setdefault(design, {})
+        names_by_conclusion.setdefault(row["conclusion"], []).append(row[who])
+    sentences = {design: _in_words(concluded) for design, concluded in by_design.items()}
+    if len(set(sentences.values())) == 1:
         return next(iter(sentences.values()))
-    return ". ".join(f"{asked} – {text}" for asked, text in sentences.items())
-
-
-def answer(result: Estimates) -> str:
-    """Return the answer of a recognition result in one sentence; "" for other kinds and without a conclusion.
-
-    A model that recognises its texts in one task or condition of several is said to, with how many they are.
-    """
-    shown = main_table(result)
-    if result.kind != "recognition" or "conclusion" not in shown:
-        return ""
-    concluded = shown[shown["conclusion"] != ""]
-    recognises = concluded["conclusion"] == "recognises"
-    rows = concluded.groupby("evaluator").size()
-    rows_found = concluded[recognises].groupby("evaluator").size()
-    if concluded.empty:
-        return ""
-    if rows_found.empty:
-        return "No model is shown to recognise its own texts."
-    found = []
-    for name, number in rows_found.items():
-        found.append(name if number == rows[name] else f"{name} (in {number} of {rows[name]} rows)")
-    who = f"{' and '.join(found)} recognise{'s' if len(found) == 1 else ''} texts of their own."
-    others = [name for name in rows.index if name not in rows_found]
-    return f"{who} This is not shown for {', '.join(others)}." if others else who
+    return ". ".join(f"{design} – {sentence}" for design, sentence in sentences.items())
 
 
 def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
     """Return {conclusion: names} as text, those that recognise first."""
     order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
-    return "; ".join(
-        f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order
-    )
+    parts = [f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order]
+    return "; ".join(parts)
+
+
+def answer(result: Estimates) -> str:
+    """Return the answer of a recognition result in a sentence; "" for other kinds, and for none.
+
+    A model that recognises its texts in one task or condition of several is said to, with how many
+    they are.
+    """
+    shown = main_table(result)
+    if result.kind != "recognition" or "conclusion" not in shown:
+        return ""
+    concluded = shown[shown["conclusion"] != ""]
+    if concluded.empty:
+        return ""
+    rows = concluded.groupby("evaluator").size()
+    recognises = concluded["conclusion"] == "recognises"
+    rows_found = concluded[recognises].groupby("evaluator").size()
+    if rows_found.empty:
+        return "No model is shown to recognise its own texts."
+    names = []
+    for name, number in rows_found.items():
+        in_all = number == rows[name]
+        names.append(name if in_all else f"{name} (in {number} of {rows[name]} rows)")
+    verb = "recognises" if len(names) == 1 else "recognise"
+    sentence = f"{' and '.join(names)} {verb} texts of their own."
+    others = rows.index.difference(rows_found.index, sort=False)
+    if others.empty:
+        return sentence
+    return f"{sentence} This is not shown for {', '.join(others)}."
