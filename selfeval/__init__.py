@@ -22,8 +22,8 @@ Places       DATA, the folder that relative paths lie below; output_folder
 Safety       visible makes what a model said harmless to print
 Own calls    Client asks models your own Request, and stores the replies
 
-Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains every keyword. All
-of it is imported on first use.
+Ids, rows, DataFrames and files go in, DataFrames come out; `help(se.collect_predictions)` explains
+every keyword. All of it is imported on first use.
 """
 
 import sys

@@ -64,7 +64,8 @@ def _too_much(path: Path, most: int) -> str:
 def unpacked_reply(body: bytes, encoding: str) -> bytes:
     """Return the body of an answer without its compression; raise `ValueError` where it is larger than `REPLY`.
 
-    encoding: of the answer's header; a client asks for gzip alone. Raises `zlib.error` where it is broken.
+    encoding: of the answer's header; a client asks for gzip alone. Raises `zlib.error` where it is
+    broken.
     """
     if encoding == "gzip" and 0 < len(body) <= REPLY:
         body = _unpacked_gzip(body)

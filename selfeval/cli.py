@@ -273,7 +273,8 @@ def recognise(
 ):
     """Test whether models recognise their own texts.
 
-    TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models write texts first.
+    TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models
+    write texts first.
 
     --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
     nobody.
@@ -362,8 +363,8 @@ def recognise(
 def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | None, **how) -> None:
     """Test whether a jury tells a model from people.
 
-    It judges alone, after a second look, and in a debate. Each chat between people has a twin in which the model
-    answers in one person's place.
+    It judges alone, after a second look, and in a debate. Each chat between people has a twin in
+    which the model answers in one person's place.
     """
     check_part(get(agent), "play the agent")
     for juror in jurors:
@@ -460,7 +461,8 @@ def _print_table(frame) -> None:
 def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     """Measure LOGS of Inspect AI, files or folders.
 
-    Prints the rate or mean score of each model with its interval, and the differences between models, paired by sample.
+    Prints the rate or mean score of each model with its interval, and the differences between
+    models, paired by sample.
     """
     from selfeval import api
     from selfeval.estimates import comparisons, saved
@@ -536,7 +538,8 @@ def merge(files: tuple[Path, ...]) -> None:
 def forget_batch(batch: str) -> None:
     """Free the requests of a batch to be sent again.
 
-    ID is the one that their errors name. Look first whether the provider lists the batch: what it has will be paid for.
+    ID is the one that their errors name. Look first whether the provider lists the batch: what it
+    has will be paid for.
     """
     with _opened() as replies:
         click.echo(f"{replies.forget_batch(batch)} requests of the batch {batch} can be sent again")
@@ -587,8 +590,8 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 def identity(config: Path | None, ids, out: Path | None, limit: int | None, **options):
     """Ask models who they are, with the built-in suite or your own CONFIG.
 
-    CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the result object of one
-    model, or a list with one for each of several.
+    CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the
+    result object of one model, or a list with one for each of several.
     """
     from selfeval.identity.scorers import as_scorer
 
@@ -648,8 +651,9 @@ def _run_config(
 def report(folders: tuple[Path, ...], out: Path | None) -> None:
     """Turn the executed notebooks of FOLDER into HTML pages.
 
-    FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists the pages. They
-    open from disk and load nothing from the network; keys and paths of this machine are removed.
+    FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists
+    the pages. They open from disk and load nothing from the network; keys and paths of this machine
+    are removed.
     """
     from selfeval.sweep.report import build
 
@@ -773,9 +777,10 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 def roleplay(**options) -> None:
     """Let an agent play a human, and have a jury debate who it is.
 
-    The jury judges every answer to an interrogator. Run the same command again to resume, and with more --max-turns to
-    go on with the conversation: what is stored is not bought again. The persona or the strategy
-    `person` lets you type that side. For other juries, use `selfeval.judge` in Python.
+    The jury judges every answer to an interrogator. Run the same command again to resume, and with
+    more --max-turns to go on with the conversation: what is stored is not bought again. The persona
+    or the strategy `person` lets you type that side. For other juries, use `selfeval.judge` in
+    Python.
     """
     _play(("debate",), **options)
 

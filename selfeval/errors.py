@@ -19,8 +19,9 @@ PACKAGE = Path(__file__).parent
 class SelfevalError(Exception):
     """Base of all errors of this package: one sentence on the command line (exit status 1) and in a notebook.
 
-    A notebook shows the sentence and the line of the cell that met it, instead of a traceback through this package and
-    the libraries below it, and so does a plain Python program; `%debug` and `pdb.pm()` go into the frames.
+    A notebook shows the sentence and the line of the cell that met it, instead of a traceback
+    through this package and the libraries below it, and so does a plain Python program; `%debug`
+    and `pdb.pm()` go into the frames.
     """
 
     def _render_traceback_(self) -> list[str]:
@@ -226,7 +227,8 @@ def check_names(name: str, values: Sequence, known: Iterable) -> None:
 def check_injected(cells: Sequence[str]) -> None:
     """Raise `InputError` for a parameter that papermill gave a notebook which does not have it; papermill only warns.
 
-    cells: the code of the cells executed so far; what papermill gives stands behind the cell of the parameters.
+    cells: the code of the cells executed so far; what papermill gives stands behind the cell of the
+    parameters.
     """
     for before, cell in itertools.pairwise(cells):
         known = _assigned(before) if cell.startswith("# Parameters\n") else []

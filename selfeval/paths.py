@@ -151,10 +151,10 @@ def own_parameters(committed: Mapping, given: Mapping) -> list[str]:
 def output_folder(notebook: str, variables: Mapping) -> str:
     """Return where a notebook writes that was given no `out`, and say so unless it is where the committed one wrote.
 
-    notebook: its name, such as "03_self_recognition". variables: `globals()` of the notebook, with its parameters. With
-    the parameters of the committed notebook this is what that wrote, such as "results/families/recognition" below
-    data/. With your own parameters it is a folder in data/runs/, the same one for the same parameters, so that nothing
-    committed is overwritten.
+    notebook: its name, such as "03_self_recognition". variables: `globals()` of the notebook, with
+    its parameters. With the parameters of the committed notebook this is what that wrote, such as
+    "results/families/recognition" below data/. With your own parameters it is a folder in
+    data/runs/, the same one for the same parameters, so that nothing committed is overwritten.
     """
     known = committed_runs()
     check_one_of("notebook", notebook, known)

@@ -1,8 +1,8 @@
 """Keys and hostile text: what must not get out of here, and what must not act where it is shown.
 
-Keys are known by value, those that this environment holds (`.env` is part of it), and by the shapes of well-known ones.
-They are kept out of what a notebook kernel sends and of manifests.
-Records keep every text as it was: `visible` stands where it is shown.
+Keys are known by value, those that this environment holds (`.env` is part of it), and by the shapes
+of well-known ones. They are kept out of what a notebook kernel sends and of manifests. Records keep
+every text as it was: `visible` stands where it is shown.
 """
 
 import os
@@ -95,9 +95,10 @@ def redact(text: str, shapes: bool = True) -> str:
 def guard_kernel(shell) -> None:
     """Keep keys out of all that this notebook kernel sends: outputs, tracebacks, the reply to a cell.
 
-    shell: IPython's; in a terminal nothing is done. A verbose traceback shows local variables, and with them headers or
-    the environment. A lone surrogate in an output ends the kernel's channel, so it is written as an escape; in tables
-    and other displayed values (not in what is printed) so are escape sequences and marks that turn text round.
+    shell: IPython's; in a terminal nothing is done. A verbose traceback shows local variables, and
+    with them headers or the environment. A lone surrogate in an output ends the kernel's channel,
+    so it is written as an escape; in tables and other displayed values (not in what is printed) so
+    are escape sequences and marks that turn text round.
     """
     session = getattr(getattr(shell, "kernel", None), "session", None)
     if session is None:

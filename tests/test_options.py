@@ -163,6 +163,7 @@ def verbs(w):
             "paraphraser": ({"control": "paraphrased", "paraphraser": "my/a"}, "my/b"), "effort": "low",
             "provenance": ({"tasks": "binary_self", "answer": "free"}, "own_turn"),
             "about": ({"tasks": "binary_self"}, "my/a"),
+            "condition": {"told": False},
             "read": ({"tasks": "binary_self"}, denies),
         }),
         "ask_identity": ({"models": "my/a", "suite": "suite/recovery.yaml", "limit": 1, "arms": ["neutral", "true"]}, {

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections import Counter
 
 import pandas as pd
@@ -603,3 +604,36 @@ def test_a_reader_that_fails_costs_one_row_and_a_sentence(capsys):
 def test_pairs_have_no_reader_of_ones_own():
     with pytest.raises(InputError, match="pairwise_self"):
         asked_of_yes("authored", "pairwise_self", read=denies)
+
+
+def test_a_condition_says_in_one_what_keywords_say_apart():
+    texts = se.generate_texts(["sim/good", "sim/chance"], prompts=2)
+    apart = se.collect_predictions(texts, tasks="binary_self", told=False, labels="ids", score="none")
+    for condition in (
+        {"told": False, "labels": "ids", "score": "none"},
+        Condition(answer="constrained", told=False, labels="ids", score="none"),
+    ):
+        together = se.collect_predictions(texts, tasks="binary_self", condition=condition)
+        pd.testing.assert_frame_equal(
+            together.drop(columns=["latency", "request_id"], errors="ignore"),
+            apart.drop(columns=["latency", "request_id"], errors="ignore"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("condition", "keywords", "sentence"),
+    [
+        ({"tone": "kind"}, {}, "`condition` has no part 'tone'"),
+        (
+            {"labels": "ids"},
+            {"labels": "anonymous"},
+            "`labels` is 'anonymous', and in `condition` 'ids'; give it once.",
+        ),
+        (Condition(), {"told": False}, "`told` is False, and in `condition` True; give it once."),
+        ("told=false", {}, "`condition` must be a Condition or a mapping"),
+        ({"told": "no"}, {}, "`told` must be true or false, got 'no'"),
+    ],
+)
+def test_a_condition_that_cannot_be_put_is_refused_before_anything_is_asked(condition, keywords, sentence):
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        se.collect_predictions("no such corpus", condition=condition, **keywords)
