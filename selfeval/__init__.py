@@ -1,4 +1,6 @@
-"""What does a language model know about itself? Three evaluations for notebooks, sweeps and the command line.
+"""What does a language model know about itself?
+
+Three evaluations, for notebooks, sweeps and the command line.
 
     import selfeval as se
 
@@ -89,7 +91,7 @@ __all__ = ["DATA", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str):
-    """Import what the package offers when it is first used, so that `import selfeval` takes no time."""
+    """Import what the package offers when it is first used; `import selfeval` takes no time."""
     if name in _MODULES:
         return import_module(f"selfeval.{_MODULES[name]}")
     if name == "__version__":

@@ -14,15 +14,14 @@ MB = 1_000_000
 REPLY = 20 * MB  # bytes of a provider's answer, unpacked
 LINE = 50 * MB  # of a file that is read: bytes, or letters
 UNPACKED = 100 * MB  # bytes that any packed file may hold
-RATIO = (
-    200  # times its own size that a larger one may hold; our recordings hold up to 50 times theirs
-)
+# times its own size that a larger one may hold; our recordings hold up to 50 times theirs
+RATIO = 200
 VALUES = 100_000  # of a YAML file, with its aliases written out
 RUNS = 10_000  # of a sweep
 
 
 def bounded_lines(path: Path, file) -> Iterator[AnyStr]:
-    """Yield the lines of an opened file, packed or not; raise `InputError` where one or all are too long."""
+    """Yield the lines of an opened file, packed or not; refuse one, or all, that are too long."""
     most = most_unpacked(path)
     total = 0
     while line := file.readline(LINE + 1):
@@ -42,7 +41,7 @@ def check_lines(path: Path, file) -> None:
 
 
 def check_zip(path: Path) -> None:
-    """Raise `InputError` where a file is a zip archive (also .xlsx and .eval) that unpacks to too much."""
+    """Refuse a zip archive (also .xlsx and .eval) that unpacks to too much."""
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:  # no more is read of a part than it says
@@ -62,17 +61,16 @@ def _too_much(path: Path, most: int) -> str:
 
 
 def unpacked_reply(body: bytes, encoding: str) -> bytes:
-    """Return the body of an answer without its compression; raise `ValueError` where it is larger than `REPLY`.
+    """Return the body of an answer without its compression.
 
-    encoding: of the answer's header; a client asks for gzip alone. Raises `zlib.error` where it is
-    broken.
+    encoding: of the answer's header; a client asks for gzip alone. Raises `ValueError` where the
+    body is larger than `REPLY`, `zlib.error` where it is broken.
     """
     if encoding == "gzip" and 0 < len(body) <= REPLY:
         body = _unpacked_gzip(body)
     elif encoding not in ("", "identity", "gzip"):
-        raise ValueError(
-            f"the answer is packed as {encoding!r:.20}, and gzip was asked for; have it sent unpacked"
-        )
+        rule = "and gzip was asked for; have it sent unpacked"
+        raise ValueError(f"the answer is packed as {encoding!r:.20}, {rule}")
     if len(body) > REPLY:
         remedy = "ask for shorter replies or fewer log-probabilities"
         raise ValueError(
@@ -91,7 +89,7 @@ def _unpacked_gzip(body: bytes) -> bytes:
 
 
 def read_yaml(text: str, loader: type = yaml.SafeLoader):
-    """Return what a text holds as YAML; raise `YAMLError` where its aliases make too many values of it."""
+    """Return what a text holds as YAML; `YAMLError` where its aliases make too many values."""
     reader = loader(text)
     try:
         node = reader.get_single_node()
@@ -106,7 +104,7 @@ def read_yaml(text: str, loader: type = yaml.SafeLoader):
 
 
 def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many values a part of a document holds; one that holds itself holds more than any number."""
+    """Return how many values a part of a document holds; infinitely many if it holds itself."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:

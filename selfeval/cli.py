@@ -5,6 +5,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import click
 import yaml
 
 from selfeval.bounds import read_yaml
-from selfeval.errors import ELSEWHERE, SelfevalError, same_as
+from selfeval.errors import SelfevalError, elsewhere, same_as
 from selfeval.paths import (
     DATA,
     HOME,
@@ -37,57 +38,32 @@ LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 
 
 class _OneSentence(click.Group):
-    """Print this package's errors as one sentence instead of a traceback, and after Ctrl-C or TERM how to resume."""
+    """Print errors of this package as a sentence, and after Ctrl-C or TERM how to resume."""
 
     def parse_args(self, context: click.Context, args: list[str]):
-        found: list[str] = []
-        for each in args:  # ids may be separated by blanks, too
-            more = (
-                "/" in each
-                and found[-2:-1] in (["--models"], ["--jurors"])
-                and not Path(each).exists()
-            )
-            if (
-                more
-                and not shipped(each).exists()
-                and not re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", each)
-            ):
-                found[-1] += f",{each}"
+        joined: list[str] = []
+        for argument in args:
+            if joined[-2:-1] in (["--models"], ["--jurors"]) and _is_id(argument):
+                joined[-1] += f",{argument}"  # ids may be separated by blanks, too
             else:
-                found.append(each)
-        return super().parse_args(context, found)
+                joined.append(argument)
+        return super().parse_args(context, joined)
 
     def invoke(self, context: click.Context):
-        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # in the background of a script
-        end = (
-            signal.default_int_handler if ignored else lambda *_: signal.raise_signal(signal.SIGINT)
-        )
-        signal.signal(signal.SIGTERM, end)  # it ends a command as Ctrl-C does
+        _end_as_interrupted()
         try:
             return super().invoke(context)
         except click.NoSuchOption as error:
-            there = [
-                each.opts[0] for each in error.ctx.command.params if each.opts[0].startswith("-")
-            ]
-            word = error.option_name.lstrip("-").replace("-", "_")
-            known = {each.name: each.opts[0] for each in error.ctx.command.params}
-            if ours := [known[name] for name in same_as(word, known)]:
-                error.message += f" Did you mean {ours[0]}?"
-                error.possibilities = None
-            elif word in ELSEWHERE:
-                error.message += f" {ELSEWHERE[word]}."
-                error.possibilities = None
-            error.message += f" {error.ctx.command_path} has {', '.join(there)}."
+            _say_what_is_meant(error)
             raise
         except (SelfevalError, OSError) as error:
-            sentence = _with_options(str(error), self.commands.get(context.invoked_subcommand))
+            command = self.commands.get(context.invoked_subcommand)
+            sentence = _with_options(str(error), command)
             click.echo(visible(f"selfeval: {sentence}"), err=True)
             context.exit(1)
         except ModuleNotFoundError as error:
-            click.echo(
-                f"selfeval: this command needs `{error.name}`, which is not installed; run: {LAB}",
-                err=True,
-            )
+            needs = f"this command needs `{error.name}`, which is not installed"
+            click.echo(f"selfeval: {needs}; run: {LAB}", err=True)
             context.exit(1)
         except KeyboardInterrupt:
             again = "run the same command again to resume: stored replies are free"
@@ -95,14 +71,45 @@ class _OneSentence(click.Group):
             context.exit(130)
 
 
+def _is_id(argument: str) -> bool:
+    """Tell whether an argument is the id of a model, and no option and no file."""
+    if "/" not in argument or re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", argument):
+        return False
+    return not Path(argument).exists() and not shipped(argument).exists()
+
+
+def _end_as_interrupted() -> None:
+    """Have TERM end a command as Ctrl-C does, which is ignored in the background of a script."""
+    end = signal.default_int_handler
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+
+        def end(*_):
+            signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _say_what_is_meant(error: click.NoSuchOption) -> None:
+    """Add to an error what the option is called here, or where that is done, and the options."""
+    options = {option.name: option.opts[0] for option in error.ctx.command.params}
+    word = error.option_name.lstrip("-").replace("-", "_")
+    ours = same_as(word, options)
+    if ours:
+        error.message += f" Did you mean {options[ours[0]]}?"
+        error.possibilities = None
+    elif elsewhere(word):
+        error.message += f" {elsewhere(word)}."
+        error.possibilities = None
+    names = [option for option in options.values() if option.startswith("-")]
+    error.message += f" {error.ctx.command_path} has {', '.join(names)}."
+
+
 def _with_options(sentence: str, command: click.Command | None) -> str:
     """Return a sentence about keywords of Python with the options of a command in their place."""
-    for each in command.params if command else ():
-        sentence = (
-            sentence.replace(f"`{each.name}`", each.opts[0])
-            if each.opts[0].startswith("--")
-            else sentence
-        )
+    if command:
+        for option in command.params:
+            if option.opts[0].startswith("--"):
+                sentence = sentence.replace(f"`{option.name}`", option.opts[0])
     return re.sub(r"\{author: '(.+?)'\}", r"AUTHOR=\1", sentence)
 
 
@@ -198,11 +205,12 @@ def main() -> None:
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
-    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most what is in flight.
+    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most
+    what is in flight.
 
-    Run the same command again to resume: a run is done if it ended well with the same parameters and the same code in
-    its notebook, and no file that they name has changed since. If one fails, only the runs that depend on it are not
-    started.
+    Run the same command again to resume: a run is done if it ended well with the same parameters
+    and the same code in its notebook, and no file that they name has changed since. If one fails,
+    only the runs that depend on it are not started.
 
     \b
     Exit status:
@@ -217,7 +225,7 @@ def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **op
     sys.exit(run_file(file, workers, out, variables=dict(chosen), **options))
 
 
-# a study in one command -----------------------------------------------------------------------------------------------
+# a study in one command
 
 
 def _study(command):
@@ -276,61 +284,71 @@ def recognise(
     TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models
     write texts first.
 
-    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with "no answer" as ID
-    nobody.
+    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with
+    "no answer" as ID nobody.
 
     --question: one with {candidates} is answered with a name, another one with YES or NO.
     """
     from selfeval.identity.scorers import as_scorer
     from selfeval.recognition.prompts import Condition, own_question
-    from selfeval.recognition.run import match_authors
     from selfeval.records.foreign import NO_ANSWER
-    from selfeval.records.tables import corpus_to_read, path_to_read
-    from selfeval.records.texts import read_prompts, read_texts
+    from selfeval.records.tables import corpus_to_read
 
-    said, file = dict(authors), corpus_to_read(texts).absolute() if texts else ""
-    title, out = _named(
-        "recognise", file, models, how.pop("out"), [part for part in (question, read) if part]
-    )
-    variables = {"models": models, "authors": said, "corpus": str(file or out / "texts")}
+    file = corpus_to_read(texts).absolute() if texts else ""
+    asked = [part for part in (question, read) if part]
+    title, out = _named("recognise", file, models, how.pop("out"), asked)
+    # what cannot be read or asked is refused before anything runs
+    asking = {}
     if file:
-        rows = read_texts(file, limit or 0)
-        wrote = {name for row in rows for name in (row["author"], row["author_display"])}
-        called = {name: said.pop(name) for name in [*said] if name not in wrote}  # in replies alone
-        judges = get_all(models, "recognise texts")
-        match_authors(
-            rows, judges, said, allow_strangers=allow_strangers
-        )  # raises before anything runs
         if prompts:
-            raise click.UsageError(
-                "TEXTS are written already, and --prompts is for new ones; give one of the two."
-            )
-        variables |= {
-            "limit": limit or 0,
-            "called": called,
-            "asking": {"allow_strangers": allow_strangers},
-        }
+            rule = "TEXTS are written already, and --prompts is for new ones"
+            raise click.UsageError(f"{rule}; give one of the two.")
+        variables, called = _about_texts(file, models, dict(authors), limit or 0, allow_strangers)
+        asking["allow_strangers"] = allow_strangers
     else:
-        called = said
-        get_all(models, "write texts")  # before anything runs
-        given = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
-        read_prompts(given)
-        variables |= {"prompts": str(given), "limit": limit or 20}
-    for model in called.values():  # likewise
+        variables, called = _about_new_texts(prompts, out, models, limit or 20), dict(authors)
+        variables["authors"] = called
+    for model in called.values():
         if model not in (None, NO_ANSWER):
             get(model)
-    asking = variables.setdefault("asking", {})
     if question:
         words = own_question(question)
-        Condition(question=words)  # raises before anything runs
-        variables |= {
-            "question": words,
-            "tasks": ["exact_model" if "{candidates}" in words else "binary_self"],
-        }
+        Condition(question=words)
+        variables["question"] = words
+        variables["tasks"] = ["exact_model" if "{candidates}" in words else "binary_self"]
     if read:
-        as_scorer(read)  # likewise
+        as_scorer(read)
         asking["read"] = read
+    variables |= {"models": models, "asking": asking}
     _run_study("texts" if texts else "recognition", variables, models, out, title, **how)
+
+
+def _about_texts(
+    file: Path, models: list[str], authors: dict, limit: int, allow_strangers: bool
+) -> tuple[dict, dict]:
+    """Return the parameters of a study of texts, and who is called what in replies alone."""
+    from selfeval.recognition.run import match_authors
+    from selfeval.records.texts import read_texts
+
+    rows = read_texts(file, limit)
+    names = {row["author"] for row in rows} | {row["author_display"] for row in rows}
+    called = {name: model for name, model in authors.items() if name not in names}
+    wrote = {name: model for name, model in authors.items() if name in names}
+    judges = get_all(models, "recognise texts")
+    match_authors(rows, judges, wrote, allow_strangers=allow_strangers)
+    parameters = {"authors": wrote, "corpus": str(file), "limit": limit, "called": called}
+    return parameters, called
+
+
+def _about_new_texts(prompts: str | None, out: Path, models: list[str], limit: int) -> dict:
+    """Return the parameters of a study whose models write the texts first."""
+    from selfeval.records.tables import path_to_read
+    from selfeval.records.texts import read_prompts
+
+    get_all(models, "write texts")
+    file = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
+    read_prompts(file)
+    return {"corpus": str(out / "texts"), "prompts": str(file), "limit": limit}
 
 
 @main.command()
@@ -377,62 +395,74 @@ def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | Non
 def _named(
     command: str, file: Path | str, ids: list[str], out: Path | None, asked: Sequence[str] = ()
 ) -> tuple[str, Path]:
-    """Return the title of a study and its folder, by default one of its own: by command, file, models, words."""
+    """Return the title of a study and its folder, by default one of its own.
+
+    Its name holds command, file and models, and a hash of these and of what is asked.
+    """
     from selfeval.sweep.file import slug
 
-    key = hashlib.sha256(json.dumps([str(file), *ids, *asked]).encode()).hexdigest()[:6]
-    texts, models = Path(file).name, [each.rpartition("/")[2] for each in ids]
+    digest = hashlib.sha256(json.dumps([str(file), *ids, *asked]).encode()).hexdigest()
+    texts = Path(file).name
+    models = [model.rpartition("/")[2] for model in ids]
     title = f"{command} {texts}".strip() + f": {', '.join(models)}"
-    folder = slug({"command": command, "texts": texts, "models": " ".join(models)}, key)
-    return title, (out or DATA / "runs" / folder).absolute()
+    if out is None:
+        parts = {"command": command, "texts": texts, "models": " ".join(models)}
+        out = DATA / "runs" / slug(parts, digest[:6])
+    return title, out.absolute()
 
 
 def _run_study(
     name: str, variables: dict, ids: list[str], out: Path, title: str, *, yes, dry_run, max_cost
 ) -> None:
-    """Run a ready study after a question, then print its table, and the paths of its figure and of its report.
+    """Run a ready study after a question, then print its table, and where figure and report are.
 
     Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
     """
-    from selfeval.estimates import saved, summaries
     from selfeval.providers.embedded import require
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
-    for model in () if dry_run else ids:
-        require(get(model))
-    file, how = ROOT / "notebooks" / "sweeps" / f"{name}.yaml", {"out": out, "variables": variables}
-    how["max_cost"] = max_cost
-    if (
-        status := run_file(file, dry_run=True, confirm=None if yes or dry_run else _confirm, **how)
-    ) or dry_run:
+    if not dry_run:
+        for model in ids:
+            require(get(model))
+    file = ROOT / "notebooks" / "sweeps" / f"{name}.yaml"
+    study = {"out": out, "variables": variables, "max_cost": max_cost}
+    confirm = None if yes or dry_run else _confirm
+    status = run_file(file, dry_run=True, confirm=confirm, **study)
+    if status or dry_run:
         sys.exit(status)
-    status = run_file(file, **how)
+    status = run_file(file, **study)
     if status in (0, 3):
-        runs = load(file, out, variables).runs
-        analysis = runs[-1].folder
-        [result] = saved.read_results(analysis)
-        shown = summaries.main_table(result).to_string(index=False, float_format="{:.2f}".format)
-        click.echo(f"\n{visible(shown)}\n")
-        claims = summaries.claims_table(result)
-        if len(claims):
-            click.echo(
-                "yes or no: own texts claimed (TP) and denied (FN), others' claimed (FP) and denied (TN)"
-            )
-            click.echo(f"{visible(claims.to_string(index=False))}\n")
-        if sentence := summaries.answer(result):
-            click.echo(f"{visible(sentence)}\n")
-        if why := summaries.why_without_value(result):
-            kept = [
-                run.folder for run in runs if any(run.folder.glob("*.jsonl"))
-            ]  # the last ones hold the answers
-            click.echo(f"{why} The answers are kept in {kept[-1] if kept else analysis}")
-        for sentence in summaries.silence(result):
-            click.echo(visible(sentence))
-        for figure in sorted(analysis.glob("*.png"))[:1]:
-            click.echo(f"figure: {figure}")
+        _print_results([run.folder for run in load(file, out, variables).runs])
         click.echo(f"report: {build([out], out / 'report', title)}")
     sys.exit(status)
+
+
+def _print_results(folders: list[Path]) -> None:
+    """Print what the analysis in the last of a study's folders says, and where its figure is."""
+    from selfeval.estimates import saved, summaries
+
+    analysis = folders[-1]
+    [result] = saved.read_results(analysis)
+    shown = summaries.main_table(result).to_string(index=False, float_format="{:.2f}".format)
+    click.echo(f"\n{visible(shown)}\n")
+    claims = summaries.claims_table(result)
+    if len(claims):
+        own = "own texts claimed (TP) and denied (FN)"
+        click.echo(f"yes or no: {own}, others' claimed (FP) and denied (TN)")
+        click.echo(f"{visible(claims.to_string(index=False))}\n")
+    answer = summaries.answer(result)
+    if answer:
+        click.echo(f"{visible(answer)}\n")
+    why = summaries.why_without_value(result)
+    if why:
+        kept = [folder for folder in folders if any(folder.glob("*.jsonl"))]
+        answers = kept[-1] if kept else analysis  # the last ones hold the answers
+        click.echo(f"{why} The answers are kept in {answers}")
+    for sentence in summaries.silence(result):
+        click.echo(visible(sentence))
+    for figure in sorted(analysis.glob("*.png"))[:1]:
+        click.echo(f"figure: {figure}")
 
 
 def _confirm(calls: int) -> None:
@@ -469,16 +499,18 @@ def measure(logs: tuple[Path, ...], out: Path | None) -> None:
     from selfeval.sweep.execute import named
 
     result = api.measure_log(logs)
-    for shown in (result, comparisons.compare(result)):
-        click.echo(f"\n{visible(shown.short().to_string(index=False))}" if len(shown) else "")
-    _, place = _named("measure", logs[0].name, [*map(str, logs)], out)
-    folder = saved.save(result, place)
+    for table in (result, comparisons.compare(result)):
+        click.echo()
+        if len(table):
+            click.echo(visible(table.short().to_string(index=False)))
+    _, out = _named("measure", logs[0].name, [*map(str, logs)], out)
+    folder = saved.save(result, out)
     for figure in sorted(folder.glob("*.png")):
         click.echo(f"figure: {figure}")
     click.echo(f"outputs: {named(folder)}")
 
 
-# the store ------------------------------------------------------------------------------------------------------------
+# the store
 
 
 @main.group()
@@ -553,7 +585,7 @@ def _add(files: tuple[Path, ...], method: str) -> None:
             click.echo(f"{file}: {new} new replies, {known} already stored")
 
 
-# the rest -------------------------------------------------------------------------------------------------------------
+# the rest
 
 
 @main.command()
@@ -595,28 +627,28 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     """
     from selfeval.identity.scorers import as_scorer
 
-    ids = [model for part in ids for model in part]
-    if config is not None and out is None:
-        raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
+    ids = [*itertools.chain.from_iterable(ids)]
     if config is not None:
+        if out is None:
+            raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
         _run_config(config, ids, out, limit, **options)
-    else:
-        how = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
-        as_scorer(options["scoring"] or "")  # a function that is not there is said at once
-        options |= {
-            "scoring": options["scoring"] or "claims",
-            "limit": 18 if limit is None else limit,
-        }
-        get_all(ids, "say which model they are")
-        asked = [*ids, options["judge"]] if options["judge"] else ids
-        title, out = _named("identity", "", ids, out)
-        _run_study("identity", {"models": ids} | options, asked, out, title, **how)
+        return
+    running = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
+    as_scorer(options["scoring"] or "")  # a function that is not there is said at once
+    options["scoring"] = options["scoring"] or "claims"
+    options["limit"] = 18 if limit is None else limit
+    get_all(ids, "say which model they are")
+    asked = [*ids]
+    if options["judge"]:
+        asked.append(options["judge"])
+    title, out = _named("identity", "", ids, out)
+    _run_study("identity", {"models": ids} | options, asked, out, title, **running)
 
 
 def _run_config(
     config: Path, ids: list[str], out: Path, limit: int | None, *, yes, dry_run, max_cost, **options
 ):
-    """Run a configuration of the published form on models after a question, and write their results."""
+    """Run a configuration of the published form after a question, and write the results."""
     from selfeval.identity.published import EvalRunner, save_results
     from selfeval.providers import dry_runs
     from selfeval.providers.embedded import require
@@ -629,8 +661,9 @@ def _run_config(
         used = "--judge is only used with --scoring judge or semantic_similarity"
         raise click.UsageError(f"{used}; add one, or leave --judge out.")
     judges = get_all(options["judge"]) if options["judge"] else []
-    for model in () if dry_run else (*asked, *judges):  # before the first is paid for
-        require(model)
+    if not dry_run:
+        for model in (*asked, *judges):  # before the first is paid for
+            require(model)
     check_writable(out)
     check_begins(out, b'{ "model_id": ""')
     with dry_runs.counting() as counts:
@@ -640,8 +673,8 @@ def _run_config(
         return
     if to_buy and not yes:
         _confirm(to_buy)
-    found = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
-    save_results(found[0] if len(found) == 1 else found, out)
+    results = runner.run_all(asked, max_cost=max_cost, verbose=True, **options)
+    save_results(results[0] if len(results) == 1 else results, out)
     click.echo(f"written to {out}")
 
 
@@ -663,31 +696,31 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 @main.command()
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
+    lines = []
     wrong = _other_packages()
-    remedy = "; ".join([*wrong, "pip install -r requirements.txt"])
-    if PINNED.is_file():
-        click.echo(f"MISSING  {remedy}" if wrong else "ok       packages as in requirements.txt")
+    if wrong:
+        lines.append(f"MISSING  {'; '.join(wrong)}; pip install -r requirements.txt")
+    elif PINNED.is_file():
+        lines.append("ok       packages as in requirements.txt")
     elif not importlib.util.find_spec("papermill"):
-        click.echo(f"optional notebooks, and the commands that run them: {LAB}")
-    served = [
-        _embedded(provider)
-        for provider in providers().values()
-        if provider.embedded and provider.name != GGUF
-    ]
-    served += [_own_file(model) for model in registered().values() if model.gguf]
-    click.echo("\n".join(served))
-    if found := _open_to_others():
-        click.echo(
-            f"open     other users of this machine can read {', '.join(found)}; run: chmod -R go= {' '.join(found)}"
-        )
-    sys.exit(int(bool(wrong) or any(line.startswith("MISSING") for line in served)))
+        lines.append(f"optional notebooks, and the commands that run them: {LAB}")
+    for provider in providers().values():
+        if provider.embedded and provider.name != GGUF:
+            lines.append(_embedded(provider))
+    lines += [_own_file(model) for model in registered().values() if model.gguf]
+    files = _open_to_others()
+    if files:
+        who = f"other users of this machine can read {', '.join(files)}"
+        lines.append(f"open     {who}; run: chmod -R go= {' '.join(files)}")
+    click.echo("\n".join(lines))
+    sys.exit(int(any(line.startswith("MISSING") for line in lines)))
 
 
 PINNED = ROOT / "requirements.txt"  # of a clone
 
 
 def _open_to_others() -> list[str]:
-    """Return the files of keys, replies, runs and reports that other users of this host can read."""
+    """Return the files of keys, replies, runs and reports that other users can read."""
     from selfeval.providers.store import place
 
     kept = [HOME / ".env", place(), DATA / "report", *sorted((DATA / "runs").glob("*"))]
@@ -707,33 +740,32 @@ def _embedded(provider: Provider) -> str:
     """Return a line about an embedded model; the first is served, and must be there in a clone."""
     from selfeval.providers import embedded
 
-    name = next(
-        (model.id for model in registered().values() if model.provider.name == provider.name),
-        provider.name,
-    )
+    models = [model.id for model in registered().values() if model.provider.name == provider.name]
+    name = models[0] if models else provider.name
+    is_first = provider.name == "local"
     try:
-        if provider.name == "local":
+        if is_first:
             return f"ok       {name}, served at {embedded.url(provider)}"
         return f"ok       {name}, weights {embedded.model_file(provider)}"
     except SelfevalError as error:
-        if provider.name == "local" and not INSTALLED:
+        if is_first and not INSTALLED:
             return f"MISSING  {name}: {error}"
-        return f"optional weights of {get(name).display} ({name}) are not installed; docs/models.md says how"
+        weights = f"weights of {get(name).display} ({name})"
+        return f"optional {weights} are not installed; docs/models.md says how"
 
 
 def _other_packages() -> list[str]:
     """Return which packages are not there in the version of requirements.txt."""
-    there = {
-        each.name.lower().replace("_", "-"): each.version
-        for each in importlib.metadata.distributions()
-    }
-    pins = PINNED.read_text().splitlines() if PINNED.is_file() else ()
+    if not PINNED.is_file():
+        return []
+    versions = {}
+    for package in importlib.metadata.distributions():
+        versions[package.name.lower().replace("_", "-")] = package.version
     wrong = []
-    for pin in pins:
-        name, _, wanted = (
-            pin.partition(";")[0].strip().partition("==")
-        )  # without "; python_version ..."
-        installed = there.get(name.partition("[")[0].lower(), "missing")
+    for pin in PINNED.read_text().splitlines():
+        requirement = pin.partition(";")[0].strip()  # without "; python_version ..."
+        name, _, wanted = requirement.partition("==")
+        installed = versions.get(name.partition("[")[0].lower(), "missing")
         if wanted and installed != wanted:
             wrong.append(f"{name} {installed} instead of {wanted}")
     return wrong
@@ -808,25 +840,26 @@ def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **optio
     from selfeval.roleplay.transcripts import render
 
     asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
-    config = dict(options)  # the ids of both sides are set in it
+
+    def play():
+        # the ids of both sides are set in the options
+        return ask(lambda client: jury_run.play(client, out, arms, dict(options)), asking)
+
     if dry_run or not yes:
         with dry_runs.counting() as counts:
-            ask(lambda client: jury_run.play(client, out, arms, dict(options)), asking)
+            play()
             calls = dry_runs.print_calls(dry_runs.prices(counts))
         if dry_run:
             return
         if calls:
             _confirm(calls)
-    held, said = ask(lambda client: jury_run.play(client, out, arms, config), asking)
-    click.echo(visible(str(render(held, said))))
-    click.echo(f"{out}: {len(held.exchanges())} of {config['max_turns']} turns")
-    if held.status != "ok":
-        last = held.turns[-1]
-        why = visible(
-            f"the {last.speaker}'s message is {last.status}: {last.more.get('error', 'no text')}"
-        )
-        click.echo(
-            f"selfeval: the conversation ended early ({why}); run the same command again to resume.",
-            err=True,
-        )
+    conversation, statements = play()
+    click.echo(visible(str(render(conversation, statements))))
+    click.echo(f"{out}: {len(conversation.exchanges())} of {options['max_turns']} turns")
+    if conversation.status != "ok":
+        last = conversation.turns[-1]
+        error = last.more.get("error", "no text")
+        why = visible(f"the {last.speaker}'s message is {last.status}: {error}")
+        sentence = f"selfeval: the conversation ended early ({why})"
+        click.echo(f"{sentence}; run the same command again to resume.", err=True)
         sys.exit(1)

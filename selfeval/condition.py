@@ -17,7 +17,7 @@ OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, in JSON 
 
 
 def mapped(values: Sequence, of: Callable) -> list:
-    """Return what a function makes of each value, called once for equal texts and for one object."""
+    """Return what a function makes of each value; it is called once for equal texts."""
     keys = values
     if not {*map(type, values)} <= {str, float, type(None)}:  # 1 is no True
         keys = [*map(id, values)]

@@ -185,15 +185,21 @@ def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Dra
 
 
 def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:
-    """Return the default rows of a table, which keep all that was measured; of a jury those of each source too."""
-    chosen = [statistics] if isinstance(statistics, str) else statistics
-    for name in chosen:
+    """Return the default rows of a table, of a jury with those of each source.
+
+    They keep all that was measured: the table itself and `more`, the records and display names.
+    """
+    if isinstance(statistics, str):
+        statistics = [statistics]
+    for name in statistics:
         check_one_of("statistics", name, table["statistic"].unique())
-    rows = (
-        table
-        if kind == "jury"
-        else table[(table["author"] == "") | (table["statistic"] == "author_accuracy")]
-    )
-    found = Estimates(default_rows(rows, *chosen).reset_index(drop=True))
-    found.kind, found.tables, found.records, found.names = kind, {kind: table, **more}, frame, names
-    return found
+    rows = table
+    if kind != "jury":
+        is_author_accuracy = table["statistic"] == "author_accuracy"
+        rows = table[(table["author"] == "") | is_author_accuracy]
+    estimates = Estimates(default_rows(rows, *statistics).reset_index(drop=True))
+    estimates.kind = kind
+    estimates.tables = {kind: table, **more}
+    estimates.records = frame
+    estimates.names = names
+    return estimates
