@@ -33,6 +33,7 @@ from importlib import import_module
 
 from selfeval.paths import DATA, ROOT  # noqa: F401
 
+# the verbs that ask models
 ASKING = (
     "generate_texts",
     "collect_predictions",
@@ -42,41 +43,58 @@ ASKING = (
     "ask_existence",
     "likelihoods",
 )
-_VERBS = (
-    *ASKING,
-    "measure_recognition",
-    "measure_implicit",
-    "measure_identity",
-    "measure_jury",
-    "measure_existence",
-    "measure_log",
-    "controls",
-)
-_SCRIPTS = (
+# {module: what of it the package offers}
+_OFFERED = {
+    "api": (
+        *ASKING,
+        "measure_recognition",
+        "measure_implicit",
+        "measure_identity",
+        "measure_jury",
+        "measure_existence",
+        "measure_log",
+        "controls",
+    ),
+    "figures.estimates": ("plot",),
+    "estimates.summaries": ("table",),
+    "estimates.comparisons": ("compare",),
+    "estimates.saved": ("save", "read_results", "runs"),
+    "roleplay.transcripts": ("exchanges", "hearings"),
+    "roleplay.roles": ("list_roles",),
+    "identity.scoring": ("extract",),
+    "identity": (
+        "EvalRunner",
+        "save_results",
+        "Provider",
+        "MockProvider",
+        "AdversarialMockProvider",
+        "Message",
+        "ModelResponse",
+        "ProviderError",
+    ),
+    "providers.client": ("Client",),
+    "providers.embedded": ("list_models",),
+    "providers.request": ("Request",),
+    "results": ("show",),
+    "secrets": ("visible",),
+    "paths": ("output_folder",),
+}
+_MODULES = {"figures": "figures", "models": "providers.models", "stats": "stats"}
+# what is rarely typed, and not offered when somebody completes a name
+_RARE = {
+    "DATA",
+    "visible",
+    "Client",
+    "Request",
     "Provider",
     "MockProvider",
     "AdversarialMockProvider",
     "Message",
     "ModelResponse",
     "ProviderError",
-)
-_HOME = dict.fromkeys(_VERBS, "api") | dict.fromkeys(
-    ("EvalRunner", "save_results", *_SCRIPTS), "identity"
-)
-_HOME |= dict.fromkeys(("exchanges", "hearings"), "roleplay.transcripts") | {
-    "list_roles": "roleplay.roles"
 }
-_HOME |= {
-    "plot": "figures.estimates",
-    "table": "estimates.summaries",
-    "compare": "estimates.comparisons",
-}
-_HOME |= dict.fromkeys(("save", "read_results", "runs"), "estimates.saved")
-_HOME |= {"list_models": "providers.embedded", "show": "results", "visible": "secrets"}
-_HOME |= {"output_folder": "paths", "extract": "identity.scoring"}
-_HOME |= {"Client": "providers.client", "Request": "providers.request"}
-_MODULES = {"figures": "figures", "models": "providers.models", "stats": "stats"}
-MEANT = {  # part of a word that people try: the verb
+# {part of a word that people try: the verb}
+MEANT = {
     "jury": "judge",
     "vote": "judge",
     "role": "converse",
@@ -87,6 +105,7 @@ MEANT = {  # part of a word that people try: the verb
     "draw": "plot",
     "export": "save",
 }
+_HOME = {name: module for module, names in _OFFERED.items() for name in names}
 __all__ = ["DATA", *_HOME, *_MODULES]
 
 
@@ -99,29 +118,41 @@ def __getattr__(name: str):
     if name not in _HOME:
         raise AttributeError(f"module 'selfeval' has no attribute {name!r}{_meant(name)}")
     import_module("selfeval.api")  # with all evaluations, so that simulated models play in each
-    value = globals()[name] = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
+    value = getattr(import_module(f"selfeval.{_HOME[name]}"), name)
+    globals()[name] = value
     return value
 
 
 def _meant(name: str) -> str:
     """Say which verbs somebody may mean, or which there are."""
-    start = name.lower()[:6]
-    near = [one for one in __all__ if start in one and len(start) > 2]
-    if near := near or [verb for word, verb in MEANT.items() if word in name.lower()]:
+    word = name.lower()
+    near = []
+    if len(word) > 2:
+        near = [offered for offered in __all__ if word[:6] in offered]
+    if not near:
+        near = [verb for part, verb in MEANT.items() if part in word]
+    if near:
         return f"; did you mean {' or '.join(map(repr, near))}?"
-    return (
-        import_module("selfeval.errors").did_you_mean(name, __all__)
-        or f"; it has {', '.join(__all__)}"
-    )
+    meant = import_module("selfeval.errors").did_you_mean(name, __all__)
+    return meant or f"; it has {', '.join(__all__)}"
 
 
 def __dir__() -> list[str]:
-    rare = {"DATA", "visible", "Client", "Request", *_SCRIPTS}  # what is offered is what is typed
-    return sorted([*{*__all__} - rare, *(name for name in globals() if name.startswith("__"))])
+    special = [name for name in globals() if name.startswith("__")]
+    return sorted({*__all__, *special} - _RARE)
 
 
-if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
-    import_module("selfeval.secrets").guard_kernel(_shell)  # keeps keys out of what it sends
-    import_module("selfeval.errors").check_injected(_shell.user_ns.get("In", ()))
-else:
-    sys.excepthook = import_module("selfeval.errors").say  # a sentence instead of forty lines
+def _be_safe_to_read() -> None:
+    """Keep keys out of what a notebook sends, and end a program in a sentence, not forty lines."""
+    shell = None
+    if "IPython" in sys.modules:
+        shell = sys.modules["IPython"].get_ipython()
+    errors = import_module("selfeval.errors")
+    if shell is None:
+        sys.excepthook = errors.say
+    else:
+        import_module("selfeval.secrets").guard_kernel(shell)
+        errors.check_injected(shell.user_ns.get("In", ()))
+
+
+_be_safe_to_read()
