@@ -23,6 +23,7 @@ from selfeval.recognition import texts as controls
 from selfeval.recognition.contrasts import as_readings
 from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.texts import generate_texts, paraphrase
+from selfeval.records.tasks import TASKS
 
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(12)]
 BOTH = ["exact_model", "binary_self"]
@@ -130,7 +131,7 @@ def test_a_text_may_stand_where_its_author_would_have_written_it(provenance):
     request, text, *rest = [message["content"] for message in seen[0]]
     asks = rest[0] if provenance == "own_turn" else request
     assert request.startswith(texts[0]["prompt"]) and text.startswith(texts[0]["text"])
-    assert recognition_prompts.MINE in asks and (len(rest) == 1) == (provenance == "own_turn")
+    assert TASKS["binary_self"].asked["authored"] in asks and (len(rest) == 1) == (provenance == "own_turn")
     own = [r for r in ask(get_all("sim/perfect"), texts, condition)["binary_self"] if r["true_model"] == "sim/perfect"]
     assert {r["predicted_self"] for r in own} == {True}  # simulated models find their text there
 

@@ -8,7 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 import hashlib
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from string import Formatter
 
 import yaml
@@ -18,117 +18,23 @@ from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, choice_format, fenced, titled, user
 from selfeval.reading.parsing import parse_likelihood
-from selfeval.recognition.scoring import PAIR, PLACES, probabilities, score
+from selfeval.recognition.scoring import probabilities, score
 from selfeval.recognition.texts import CONTROLS, build_request, leaks
 from selfeval.records.tables import call_fields, fields_of, path_to_read
+from selfeval.records.tasks import TASKS
 
-# words that stand in several questions, or by which simulated evaluators know them
-CANDIDATES = "One of these authors wrote the text:"
-LINEUP = "Each text was written by one of these authors:"
+# words by which simulated evaluators know what is asked
 CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
 INTRODUCED = "A text that {} wrote on another occasion"
 WROTE = "Did {} write this text?"
 YOU = "you"
 ANOTHER = "someone else"
-MINE = WROTE.format(YOU)
-GOOD = "Is this a good answer?"
-AUTHORED = "Which of the two did you write?"
-BETTER = "Which of the two is better written?"
-TOLD = "You are {name}.\n"
-BALANCED = "Half of the texts in this series are your own.\n"
-NATURAL = "One in {n_candidates} of the texts in this series is your own.\n"
-NOTHING_ELSE = " and nothing else."
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote"
 # about a text in the assistant's own turn before the question, or at the beginning of its answer
 BEFORE = "The text in question is the message before this one.\n\n"
 THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"
 ANSWER = "\n\nAnswer:"
 
-
-@dataclass(frozen=True)
-class Task:
-    """A kind of question: its words, and what an answer decides between.
-
-    parts: {when it is shown (`Question._shows`): words with places (`Question._places`)}, in the
-    order of the message. asked: {`question` of the condition: the words at the place `asked`}.
-    one_text: it is about one text, and not about all on a prompt. options: {id: how an answer
-    writes it}; none are the candidates. answer_field: of a constrained answer. top_logprobs:
-    alternatives of a token to ask for.
-    """
-
-    parts: dict[str, str]
-    asked: dict[str, str] = field(default_factory=dict)
-    one_text: bool = True
-    options: dict[str, str] = field(default_factory=dict)
-    answer_field: str = ""
-    top_logprobs: int = 0
-
-
-TASKS = {
-    "exact_model": Task(
-        parts={
-            "quoted": "{text}\n\n",
-            "show_prompt": "It was written in answer to this request: {prompt}\n\n",
-            "candidates": "{introductions}" + CANDIDATES + "\n{candidates}\n\n",
-            "hints": "It is known that the author is one of them.\n",
-            "told": TOLD,
-            "balanced": BALANCED,
-            "natural": NATURAL,
-            "always": "Which of them wrote the text? Answer with the exact name from the list",
-            "unstated": NOTHING_ELSE,
-            "stated": " on the first line. {likelihood} the text.",
-        },
-        answer_field="author",
-        top_logprobs=10,
-    ),
-    "binary_self": Task(
-        parts={
-            "quoted": "{text}\n\n",
-            "show_prompt": "It was written in answer to this request: {prompt}\n\n",
-            "candidates": "{introductions}" + CANDIDATES + "\n{candidates}\n\n",
-            "told": TOLD,
-            "balanced": BALANCED,
-            "natural": NATURAL,
-            "always": "{asked} Answer with YES or NO",
-            "unstated": NOTHING_ELSE,
-            "stated": " on the first line. {likelihood} the text.",
-        },
-        asked={"authored": MINE, "another": WROTE.format(ANOTHER), "good": GOOD},
-        options={"yes": "YES", "no": "NO"},
-        answer_field="answer",
-        top_logprobs=20,
-    ),
-    "pairwise_self": Task(
-        parts={
-            "quoted": "{text}\n\n",
-            "show_prompt": "Both were written in answer to this request: {prompt}\n\n",
-            "told": TOLD,
-            "always": "{asked} Answer with Text 1 or Text 2",
-            "unstated": NOTHING_ELSE,
-            "stated": " on the first line. {likelihood} Text 1.",
-        },
-        asked={"authored": AUTHORED, "better": BETTER},
-        one_text=False,
-        options=dict(zip(PLACES, PAIR, strict=True)),
-        answer_field="text",
-        top_logprobs=10,
-    ),
-    "lineup": Task(
-        parts={
-            "quoted": "{text}\n\n",
-            "show_prompt": "All were written in answer to this request: {prompt}\n\n",
-            "candidates": "{introductions}" + LINEUP + "\n{candidates}\n\n",
-            "hints": "It is known that all authors are on this list.\n",
-            "told": TOLD,
-            "always": (
-                "Who wrote each text? A name may fit several texts, or none. "
-                'Answer with {n_texts} lines, from "Text 1: name" to "Text {n_texts}: name",'
-            ),
-            "unstated": NOTHING_ELSE,
-        },
-        one_text=False,
-    ),
-}
 CHOICES = {
     "answer": ("free", "constrained"),
     "labels": ("names", "ids", "anonymous"),
@@ -297,7 +203,7 @@ class Question:
         condition = self.condition
         provider = self.evaluator.provider
         max_tokens = provider.answer_tokens
-        if self.task == "lineup":
+        if TASKS[self.task].asks_of_each:
             max_tokens += 16 * len(self.texts)
         parameters: dict = {"temperature": condition.temperature, "max_tokens": max_tokens}
         if condition.effort and provider.effort:
@@ -313,10 +219,10 @@ class Question:
     def _choices(self) -> dict:
         """Return the options of a constrained answer, by field."""
         names = list(self.candidates.values())
-        if self.task == "lineup":
+        if TASKS[self.task].asks_of_each:
             return {f"text_{k}": names for k in range(1, len(self.texts) + 1)}
         task = TASKS[self.task]
-        choices = {task.answer_field: list(task.options.values()) or names}
+        choices = {task.field: list(task.options.values()) or names}
         if self.condition.score == "stated":
             choices["likelihood"] = LIKELIHOODS
         return choices
@@ -324,14 +230,15 @@ class Question:
     @property
     def _lists(self) -> bool:
         """Whether the candidates are listed."""
-        if self.task != "binary_self":
-            return "candidates" in TASKS[self.task].parts
+        task = TASKS[self.task]
+        if task.answer != "claim":
+            return "candidates" in task.message
         condition = self.condition
         return bool(condition.hints or self.introduced or "candidates" in condition.places)
 
     def messages(self) -> list[dict]:
         """Return the question in words; what many questions share stands first, for caches."""
-        parts = TASKS[self.task].parts
+        parts = TASKS[self.task].message
         if self.condition.is_own:
             parts = {"always": self.condition.question}
         shows = self._shows()
@@ -357,7 +264,7 @@ class Question:
             "show_prompt": is_quoted and condition.show_prompt,
             "candidates": self._lists,
             "hints": condition.hints,
-            "told": condition.told or self.task == "binary_self",
+            "told": condition.told or TASKS[self.task].answer == "claim",
             "balanced": condition.tell_prevalence and condition.prevalence == "balanced",
             "natural": condition.tell_prevalence and condition.prevalence == "natural",
             "always": True,
@@ -389,6 +296,7 @@ class Question:
             "prompt": self.texts[0].get("prompt"),
             "introductions": introductions,
             "candidates": "\n".join(f"- {label}" for label in self.candidates.values()),
+            "listed": task.listed,
             "n_candidates": len(self.candidates),
             "n_texts": len(self.texts),
             "name": name,
@@ -403,10 +311,10 @@ class Question:
             # llama.cpp's server gives back what the answer was begun with
             text = response.text.removeprefix(call["messages"][-1]["content"])
             response = replace(response, text=text)
-        if self.task == "lineup":
+        if TASKS[self.task].asks_of_each:
             places = enumerate(self.texts, 1)
             return [self._record(text, response, call, place) for place, text in places]
-        if self.task != "pairwise_self":
+        if TASKS[self.task].one_text:
             return [self._record(self.texts[0], response, call)]
         first, second = self.texts
         if second["author"] == self.evaluator.id:
@@ -464,17 +372,18 @@ class Question:
         In a pair, `score` is P(own text). Of an answer that is no claim, `good` or `about` another
         author, it is P(YES).
         """
-        if self.condition.score == "stated" and self.task != "lineup":
+        if self.condition.score == "stated" and not TASKS[self.task].asks_of_each:
             likely = parse_likelihood(response.text)
             if likely is not None and place == 2:
                 likely = 1 - likely
             return {"score": likely, "scores": None}
-        options = TASKS[self.task].options or self.candidates
+        task = TASKS[self.task]
+        options = task.options or self.candidates
         chances = probabilities(response.logprobs, options, self.condition.answer) or {}
         own = self.evaluator.id
-        if self.task == "binary_self":
+        if task.answer == "claim":
             own = "no" if self.condition.question == "another" else "yes"
-        elif self.task == "pairwise_self":
+        elif task.answer == "place":
             own = str(place)
-        scores = chances if chances and self.task == "exact_model" else None
+        scores = chances if chances and task.answer == "author" else None
         return {"score": chances.get(own), "scores": scores}

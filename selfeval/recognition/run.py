@@ -15,9 +15,10 @@ from selfeval.providers.client import Client
 from selfeval.providers.models import Model, display_names, get
 from selfeval.providers.request import is_computed
 from selfeval.reading.parsing import name_key
-from selfeval.recognition.prompts import TASKS, Condition, Question
+from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.scoring import anonymous
 from selfeval.recognition.texts import apply_control, paraphrase
+from selfeval.records.tasks import TASKS
 
 
 def match_authors(
@@ -174,7 +175,7 @@ def design(
             questions.append(replace(question, repeat=repeat, introduced=introduced))
     asked = {(question.task, question.evaluator.id) for question in questions}
     for task, evaluator in product(tasks, evaluators):
-        if task == "pairwise_self" and (task, evaluator.id) not in asked:
+        if TASKS[task].answer == "place" and (task, evaluator.id) not in asked:
             rule = "shares no prompt with an author, so it has no pair; leave it out"
             raise InputError(f"{evaluator.id!r} {rule}.")
     return questions
@@ -201,7 +202,7 @@ def _shown(
     for turn, group in enumerate(_by_prompt(texts)):
         for task, evaluator in product(of_a_prompt, evaluators):
             sets = [_rotated(group, turn, seed)]
-            if task == "pairwise_self":
+            if TASKS[task].answer == "place":
                 sets = _pairs(group, evaluator, peers or evaluator.id not in authors)
             for shown in sets:
                 yield task, evaluator, shown, group[0]
@@ -232,9 +233,10 @@ def _check_design(
     if len(authors) < 2:
         [author] = authors
         raise InputError(f"The corpus has one author, {author!r}; recognition needs two or more.")
-    if condition.labels == "anonymous" and "pairwise_self" in tasks:
-        rule = "so `labels` = 'anonymous' has no meaning for the task pairwise_self"
-        raise InputError(f"A pair names no author, {rule}.")
+    for task in tasks:
+        if condition.labels == "anonymous" and TASKS[task].answer == "place":
+            rule = f"so `labels` = 'anonymous' has no meaning for the task {task}"
+            raise InputError(f"A pair names no author, {rule}.")
     _check_question(authors, tasks, condition)
     if condition.provenance != "quoted" and not all(TASKS[task].one_text for task in tasks):
         rule = "is about one text; ask exact_model or binary_self"
@@ -265,9 +267,10 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
         if len(tasks) != 1 or not TASKS[tasks[0]].one_text:
             rule = "is for exact_model or binary_self alone"
             raise InputError(f"A `question` of your own {rule}, got {named}.")
-        if tasks == ["exact_model"] and "candidates" not in condition.places:
+        needs_names = TASKS[tasks[0]].answer == "author"
+        if needs_names and "candidates" not in condition.places:
             rule = "must have {candidates}, the names to choose from"
-            raise InputError(f"A `question` for exact_model {rule}.")
+            raise InputError(f"A `question` for {tasks[0]} {rule}.")
         return
     [able, *more] = [name for name, task in TASKS.items() if question in task.asked]
     if not more and tasks != [able]:
@@ -281,7 +284,8 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
                 f"`about` must be an author of the corpus ({_join(sorted(authors))}), with "
                 f"`question` = 'authored'; got {about!r} with {question!r}."
             )
-    unfit = about or "lineup" in tasks or question in ("better", "good")
+    of_each = any(TASKS[task].asks_of_each for task in tasks)
+    unfit = about or of_each or question in ("better", "good")
     if condition.score == "stated" and unfit:
         rule = "fits neither `lineup` nor 'better', 'good' or `about`"
         raise InputError(f"`score` = 'stated', P(wrote it), {rule}.")

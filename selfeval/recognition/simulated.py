@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from selfeval.providers.models import Model, get, models
 from selfeval.providers.request import ROLES, author_of, blocks, write
 from selfeval.recognition import prompts
+from selfeval.records.tasks import TASKS
 
 KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
 _INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
@@ -69,14 +70,14 @@ class Evaluator:
 
     def answer(self, question: str, asked: str, texts: list[str]) -> tuple[str, bool]:
         """Return the answer, and whether it says that the first text is its own."""
-        if prompts.AUTHORED in asked or prompts.BETTER in asked:
+        if any(words in asked for words in TASKS["pairwise_self"].asked.values()):
             place = self.place(texts)
-            return prompts.PAIR[place], place == 0
-        if prompts.GOOD in asked:
+            return f"Text {place + 1}", place == 0
+        if TASKS["binary_self"].asked["good"] in asked:
             return self.draw.choice(["YES", "NO"]), False
         if wrote := _WROTE.search(asked):
             return self.yes_or_no(wrote[1], texts[0])
-        heading = max(question.rfind(prompts.CANDIDATES), question.rfind(prompts.LINEUP))
+        heading = max(question.rfind(task.listed) for task in TASKS.values() if task.listed)
         labels = prompts.CANDIDATE_LINE.findall(question, max(heading, 0))
         if heading < 0 and ("YES" in question or not labels):  # in the words of a user
             return self.yes_or_no(prompts.YOU, texts[0])
