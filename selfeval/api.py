@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -37,6 +37,7 @@ from selfeval.recognition.texts import (
 )
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
+from selfeval.records.tables import Rows
 from selfeval.records.texts import read_texts
 from selfeval.results import Records
 from selfeval.roleplay import conversation, transcripts
@@ -45,7 +46,6 @@ from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.secrets import tell
 
-Rows = record_files.Rows
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 # how files of texts, and of answers about texts, begin
@@ -245,7 +245,7 @@ def _condition(condition, **keywords) -> Condition:
         if keywords[name] not in (value, getattr(USUAL, name)):
             both = f"`{name}` is {keywords[name]!r}, and in `condition` {value!r}"
             raise InputError(f"{both}; give it once.")
-    put = keywords | parts
+    put = keywords | dict(parts)
     return Condition(**put | {"question": own_question(put["question"])})
 
 
@@ -545,7 +545,7 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     """
     frame, filled = identity_replies.complete_replies(replies)
     tell(filled)
-    bootstrap = {"n_resamples": n_resamples, "seed": seed}
+    bootstrap: Any = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **bootstrap)
     parts = [table, stats.identity_table(asked, by=["model", "family"], **bootstrap)]
@@ -657,7 +657,7 @@ def converse(
     own limit. out: a folder below data/, to keep the conversations as conversations.jsonl.
     """
     check_whole("people", people)
-    sampling = {"temperature": temperature, "tokens": tokens, "seed": seed}
+    sampling: Any = {"temperature": temperature, "tokens": tokens, "seed": seed}
 
     async def work(client: Client) -> Records:
         [played] = get_all(agent, "play the agent")

@@ -54,10 +54,9 @@ class _OneSentence(click.Group):
         try:
             return super().invoke(context)
         except click.NoSuchOption as error:
-            _say_what_is_meant(error)
-            raise
+            raise _with_what_is_meant(error) from error
         except (SelfevalError, OSError) as error:
-            command = self.commands.get(context.invoked_subcommand)
+            command = self.commands.get(context.invoked_subcommand or "")
             sentence = _with_options(str(error), command)
             click.echo(visible(f"selfeval: {sentence}"), err=True)
             context.exit(1)
@@ -89,19 +88,20 @@ def _end_as_interrupted() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def _say_what_is_meant(error: click.NoSuchOption) -> None:
-    """Add to an error what the option is called here, or where that is done, and the options."""
-    options = {option.name: option.opts[0] for option in error.ctx.command.params}
+def _with_what_is_meant(error: click.NoSuchOption) -> click.UsageError:
+    """Return an error that says what an option is called here, or where that is done."""
+    context = error.ctx or click.get_current_context()
+    options = {option.name: option.opts[0] for option in context.command.params}
     word = error.option_name.lstrip("-").replace("-", "_")
+    sentences = [error.format_message()]
     ours = same_as(word, options)
     if ours:
-        error.message += f" Did you mean {options[ours[0]]}?"
-        error.possibilities = None
+        sentences = [error.message, f"Did you mean {options[ours[0]]}?"]
     elif elsewhere(word):
-        error.message += f" {elsewhere(word)}."
-        error.possibilities = None
+        sentences = [error.message, f"{elsewhere(word)}."]
     names = [option for option in options.values() if option.startswith("-")]
-    error.message += f" {error.ctx.command_path} has {', '.join(names)}."
+    sentences.append(f"{context.command_path} has {', '.join(names)}.")
+    return click.UsageError(" ".join(sentences), context)
 
 
 def _with_options(sentence: str, command: click.Command | None) -> str:
@@ -294,9 +294,9 @@ def recognise(
     from selfeval.records.foreign import NO_ANSWER
     from selfeval.records.tables import corpus_to_read
 
-    file = corpus_to_read(texts).absolute() if texts else ""
+    file = corpus_to_read(texts).absolute() if texts else None
     asked = [part for part in (question, read) if part]
-    title, out = _named("recognise", file, models, how.pop("out"), asked)
+    title, out = _named("recognise", file or "", models, how.pop("out"), asked)
     # what cannot be read or asked is refused before anything runs
     asking = {}
     if file:
@@ -730,7 +730,8 @@ def _open_to_others() -> list[str]:
 def _own_file(model: Model) -> str:
     """Return a line about a GGUF file of the user's registry, with its hash."""
     try:
-        sha256 = get(model).provider.embedded["sha256"]
+        embedded = get(model).provider.embedded or {}
+        sha256 = embedded["sha256"]
     except SelfevalError as error:
         return f"MISSING  {model.id}: {error}"
     return f"ok       {model.id}, weights {model.gguf}, SHA-256 {sha256}"

@@ -78,8 +78,8 @@ def condition_label(condition) -> str:
     elif pd.isna(condition):
         return ""
     else:
-        stripped = map(str.strip, parts_of(condition))
-        parts = filter(None, stripped)
+        stripped = [part.strip() for part in parts_of(condition)]
+        parts = [part for part in stripped if part]
     return ";".join(sorted(map(_with_plain_truth, parts)))
 
 

@@ -87,21 +87,23 @@ def _compare_results(first: Estimates, second: Estimates) -> Estimates:
     frames, sentences = _of_common_evaluators([first.records, second.records], pairing)
     sentences += _check_units(frames, pairing)
     level = float(first["level"].iloc[0])
-    left_out = []
+    ours, theirs = frames
+    left_out: list[str] = []
     if first.kind == "recognition":
-        table, left_out = stats.result_contrasts(*frames, level=level)
+        table, left_out = stats.result_contrasts(ours, theirs, level=level)
     elif first.kind == "log":
-        table, left_out = inspect_logs.log_differences(*frames, level)
+        table, left_out = inspect_logs.log_differences(ours, theirs, level)
     else:
         asked = [frame[frame["control_of"].isna()] for frame in frames]
         claims = [f"claim_discrimination{reading}" for reading in READINGS]
-        table = stats.result_comparison(*asked, [*claims, "susceptibility", *RATES])
+        statistics = [*claims, "susceptibility", *RATES]
+        table = stats.result_comparison(asked[0], asked[1], statistics)
     sentences += left_out
     if table.empty:
         why = " ".join(sentences) or "no evaluator has a common prompt."
         raise InputError(f"Nothing is paired: {why}")
     tell(sentences)
-    names = (second.names or {}) | (first.names or {})
+    names = dict(second.names or {}) | dict(first.names or {})
     records = pd.concat(frames, ignore_index=True)
     return estimates_of(first.kind, table, {}, records, names)
 

@@ -80,7 +80,7 @@ class Estimates(Records):
 
     _metadata = ["kind", "tables", "records", "names", "conversations"]  # noqa: RUF012
     kind: str = ""
-    tables: Mapping[str, pd.DataFrame] | None = None
+    tables: dict[str, pd.DataFrame] = {}  # noqa: RUF012 - replaced as a whole
     records: pd.DataFrame | None = None
     names: Mapping[str, str] | None = None
 

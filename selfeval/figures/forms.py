@@ -200,7 +200,7 @@ def _places(
     if not sides:
         return []
     unit = (limits[1] - limits[0]) / inches
-    ends = []  # of each line of labels, where its last label ends
+    ends: list[float] = []  # of each line of labels, where its last label ends
     places = []
     for mark in _labelled(rows, order).sort_values("estimate").itertuples():
         text = sides[mark.side]
@@ -241,7 +241,7 @@ def scale(rows: pd.DataFrame) -> tuple[float, float]:
     return np.floor(low * 5) / 5 - 0.03, np.ceil(high * 5) / 5 + 0.03
 
 
-def _apart(order: Sequence[str]) -> list[str]:
+def _apart(order: list[str]) -> list[str]:
     """Put simulated models, which are last, under a line that says so."""
     simulated = [name for name in order if name.startswith("sim/")]
     if not simulated:

@@ -1,7 +1,7 @@
 """LaTeX tables (booktabs) that fit a page or a column, with estimates aligned on their decimals."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import Template
 
 import pandas as pd
@@ -36,7 +36,7 @@ def escaped(text: str) -> str:
     A [ or * where a row begins would be an option of the row before, so it stands in braces.
     """
     text = " ".join(visible(text).split())
-    text = text.translate(str.maketrans(SPECIAL))
+    text = "".join(SPECIAL.get(sign, sign) for sign in text)
     text = re.sub(r'(^|[\s(])"', r"\1``", text)
     for sign, command in SIGNS.items():
         text = text.replace(sign, command)
@@ -56,17 +56,18 @@ def cells_of(rows: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:
     """
     alignments = []
     heads = []
-    columns = []
+    columns: list[Sequence[str]] = []
     for name in rows:
         texts = [str(cell) for cell in rows[name]]
         if any(text.endswith("]") for text in texts):
             alignments += ["r", "@{ }l"]
             heads.append(rf"\multicolumn{{2}}{{c}}{{{escaped(name)}}}")
-            columns += zip(*map(halves, texts), strict=True)
+            estimates, intervals = zip(*map(halves, texts), strict=True)
+            columns += [estimates, intervals]
         else:
             alignments.append("l")
             heads.append(escaped(name))
-            columns.append(map(escaped, texts))
+            columns.append([escaped(text) for text in texts])
     return alignments, heads, [line_of(cells) for cells in zip(*columns, strict=True)]
 
 

@@ -91,7 +91,7 @@ DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"D
 class Drawing(Figure):
     """A figure that shows itself as the last expression of a cell, and writes itself for print."""
 
-    def show(self) -> None:
+    def show(self, warn: bool = True) -> None:
         """Display the figure in 256 colours, a third of the size; elsewhere open a viewer."""
         from IPython import display, get_ipython
 
@@ -159,7 +159,7 @@ def new_figure(high: float, wide: float):
 
 def labels(ids: Iterable[str], display: Mapping[str, str] | None, longest: int) -> list[str]:
     """Return labels of so many letters at most; of a longer one the middle is left out."""
-    called = {"human": "people"} | (display or {})
+    called = {"human": "people"} | dict(display or {})
     head = longest * 2 // 3
     found = []
     for name in ids:
@@ -200,7 +200,8 @@ def wrapped(text: str, inches: float, size: float = 7) -> str:
 
 def finish(fig: Drawing, x: str = "", y: str = "", *, legend: bool = True) -> Drawing:
     """Label a figure's axes, explain what is drawn, and make every text literal ("$$")."""
-    wide, high = fig.bbox.size / fig.dpi
+    wide = fig.bbox.width / fig.dpi
+    high = fig.bbox.height / fig.dpi
     with mpl.rc_context(STYLE):
         fig.supxlabel(wrapped(x, wide, 8), fontsize=7.5)
         fig.supylabel(wrapped(y, high, 8), fontsize=7.5)
@@ -229,4 +230,6 @@ def _explain(fig: Drawing, wide: float) -> None:
         longest = max(map(len, shown))
         columns = max(1, min(len(shown), int(wide * 19 / (8 + longest))))
         place = "outside upper center"
-        fig.legend(shown.values(), shown, loc=place, ncols=columns, frameon=False)
+        marks = list(shown.values())
+        names = [str(name) for name in shown]
+        fig.legend(marks, names, loc=place, ncols=columns, frameon=False)

@@ -222,7 +222,7 @@ class Question:
         if TASKS[self.task].asks_of_each:
             return {f"text_{k}": names for k in range(1, len(self.texts) + 1)}
         task = TASKS[self.task]
-        choices = {task.field: list(task.options.values()) or names}
+        choices: dict[str, list] = {task.field: list(task.options.values()) or names}
         if self.condition.score == "stated":
             choices["likelihood"] = LIKELIHOODS
         return choices

@@ -78,7 +78,7 @@ def _by_hand(
         if not meant:
             known = f"the authors of the corpus are {_join(displays)}"
             raise InputError(f"`authors` names {name!r}, but {known}.")
-        if model_id not in (None, *evaluator_ids):
+        if model_id and model_id not in evaluator_ids:
             model_id = get(model_id).id
         ids |= {author: model_id or author for author in meant}
     return ids
@@ -201,7 +201,7 @@ def _shown(
     authors = {text["author"] for text in texts}
     for turn, group in enumerate(_by_prompt(texts)):
         for task, evaluator in product(of_a_prompt, evaluators):
-            sets = [_rotated(group, turn, seed)]
+            sets: Iterable = [_rotated(group, turn, seed)]
             if TASKS[task].answer == "place":
                 sets = _pairs(group, evaluator, peers or evaluator.id not in authors)
             for shown in sets:

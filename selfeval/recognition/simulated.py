@@ -113,7 +113,7 @@ class Evaluator:
             return 0
         return self.draw.randrange(2) if first == second else int(second)
 
-    def name(self, text: str, authors: dict[str, str]) -> str:
+    def name(self, text: str, authors: dict[str, str | None]) -> str:
         """Return the label of the author that it names; authors: {label: author}."""
         labels = {author: label for label, author in authors.items()}
         if self.happens("position"):

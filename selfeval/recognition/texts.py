@@ -67,6 +67,7 @@ def writing_prompts(
     """
     if isinstance(source, int | float):
         check_whole("prompts", source, 1)
+        source = int(source)
         packaged = read_prompts(data_path("prompts.jsonl"), source)
         if len(packaged) < source:
             have = f"There are {len(packaged)} packaged prompts"
@@ -335,9 +336,9 @@ def _names() -> re.Pattern[str]:
         if model.provider.name != "sim":
             names |= {model.display, *model.names, model.developer}
             names |= {model.family.title(), model.family.upper()}
-    names = [re.escape(name) for name in names if name and name.casefold() not in _ORDINARY]
-    names.sort(key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(names)})\b")
+    rare = [name for name in names if name and name.casefold() not in _ORDINARY]
+    patterns = sorted(map(re.escape, rare), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
 
 
 # implicit recognition: how likely is each text under each model's weights? ------------------------
