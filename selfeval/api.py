@@ -42,6 +42,7 @@ from selfeval.records.texts import read_texts
 from selfeval.results import Records
 from selfeval.roleplay import conversation, transcripts
 from selfeval.roleplay import run as jury_run
+from selfeval.roleplay.baselines import baselines
 from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.secrets import tell
@@ -782,8 +783,8 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     with_them = getattr(verdicts, "conversations", ())
     talks, statements = transcripts.read_judgements(verdicts, with_them)
     frame = pd.DataFrame(statements)
-    baselines = jury_run.baselines(talks, frame["scope"].iloc[0])
-    table = pd.concat([stats.jury_table(frame), baselines], ignore_index=True)
+    by_surface = baselines(talks, frame["scope"].iloc[0])
+    table = pd.concat([stats.jury_table(frame), by_surface], ignore_index=True)
     names = _names(frame, "juror", "agent")
     names |= _seat_names(table["evaluator"].unique(), names)
     more = {"verdicts": verdict_scores(frame, aggregation)}

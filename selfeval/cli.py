@@ -837,14 +837,14 @@ main.add_command(
 def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **options) -> None:
     from selfeval.providers import dry_runs
     from selfeval.providers.client import ask
-    from selfeval.roleplay import run as jury_run
+    from selfeval.roleplay.published import play as hold_and_judge
     from selfeval.roleplay.transcripts import render
 
     asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
 
     def play():
         # the ids of both sides are set in the options
-        return ask(lambda client: jury_run.play(client, out, arms, dict(options)), asking)
+        return ask(lambda client: hold_and_judge(client, out, arms, dict(options)), asking)
 
     if dry_run or not yes:
         with dry_runs.counting() as counts:

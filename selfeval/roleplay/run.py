@@ -24,16 +24,10 @@ rows with `role` = "juror".
 """
 
 import asyncio
-import contextlib
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import groupby
-from pathlib import Path
-
-import pandas as pd
 
 from selfeval.errors import (
     InputError,
@@ -43,8 +37,6 @@ from selfeval.errors import (
     check_one_of,
     check_whole,
 )
-from selfeval.paths import check_writable, write_whole
-from selfeval.providers import dry_runs
 from selfeval.providers.client import Client, Tasks, gather, progress
 from selfeval.providers.models import Model, check_part, get
 from selfeval.providers.request import Request, Response
@@ -53,11 +45,8 @@ from selfeval.records.tables import call_fields
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import roles
 from selfeval.roleplay import scoring as verdicts
-from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.measures import baseline_auc
 from selfeval.roleplay.transcripts import Conversation
 from selfeval.roleplay.votes import ARMS
-from selfeval.statistics.classifier import out_of_fold
 
 SINGLE = ("independent", "personas")  # arms of one round
 PUBLISHED = ("linguist", "psychologist", "manager")  # the personas of the published framework
@@ -494,169 +483,3 @@ def _costs(model: Model, messages: list[dict], calls: Sequence[Response], counts
         **call_fields(Request(model, messages), counts),
         "asked_again": calls[0].earlier or None,
     }
-
-
-# judges that read nothing ---------------------------------------------------------------------------------------------
-
-
-def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.DataFrame:
-    """Return AUC and paired accuracy of two content-blind baselines, as rows of `jury_table`.
-
-    `length`: the longer, the more human; an area below .5 says that people write less, and tells them apart as well as
-    one above. `character n-grams`: a classifier of style that saw none of the texts of the same conversation or pair.
-    scope: of the verdicts. Empty without both sources, or with fewer than two conversations of each.
-    """
-    rows = []
-    for one in conversations:
-        answers = [exchange.answer for exchange in one.exchanges()]
-        cluster = one.meta.get("pair") or one.conversation_id
-        for turn in judged_turns(scope, one):
-            text = answers[turn - 1] if scope == "turn" else "\n".join(answers[:turn])
-            rows.append((text, one.source == "human", cluster, turn))
-    frame = pd.DataFrame(rows, columns=["text", "human", "cluster", "turn"])
-    if frame.groupby("human")["cluster"].nunique().reindex([False, True]).fillna(0).min() < 2:
-        return pd.DataFrame()
-    style = out_of_fold(
-        frame["text"], frame["human"].map({True: "human", False: "model"}), frame["cluster"]
-    )
-    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style["human"]}
-    units = frame["human"], frame["cluster"], frame["turn"]
-    tables = [baseline_auc(score, *units, name=name) for name, score in scores.items()]
-    return pd.concat(tables, ignore_index=True)
-
-
-# what `selfeval roleplay` and `selfeval compare` do -------------------------------------------------------------------
-
-
-METHODS = {
-    "independent": "independent",
-    "debate": "chateval_debate_one_by_one",
-}  # arms, as published files call them
-
-
-async def play(
-    client: Client, out: Path, arms: Sequence[str], config: dict
-) -> tuple[Conversation, list[dict]]:
-    """Hold a conversation and have juries of these arms judge each answer; return it with their statements.
-
-    The published file is written whole after every answer and at the end. Every reply is in the store, so that the same
-    command run again resumes and ends with an equal file, and with more turns goes on with the conversation; what a
-    person typed is read from the file.
-    config: what was asked for, by the names of the published file; the ids of both sides are set here. Raises
-    `InputError` where `out` cannot be written, or is not what this command writes with this config.
-    """
-    how = {"rounds": config["debate_rounds"], "words": config["words"], "seed": config["seed"]}
-    jury = Jury(config["jury_llm_models"], **how)
-    asks = roles.role(config["strategy"], roles.strategies(), "strategy")
-    answers = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
-    typist = roles.person(lambda shown: next(typed, None) or input(shown))
-    sides = {
-        "interrogator": ("interrogator_llm_model", asks),
-        "agent": ("role_play_llm_model", answers),
-    }
-    for side, (name, part) in sides.items():
-        model = typist if part.typed else check_part(get(config[name]), f"play the {side}")
-        sides[side] = roles.player(part, model, config["seed"])
-        config[name] = sides[side].id
-    before = _before(out, arms, config)
-    typed = iter([turn["text"] for turn in before if sides[turn["speaker"]] is typist])
-
-    def write(held: Conversation, said: Sequence[dict] = ()) -> None:
-        # a file that has more, perhaps lines that a person typed, stays
-        if len(held.turns) >= len(before) and not dry_runs.is_counting():
-            write_whole(
-                out,
-                json.dumps(_output(held, said, jury, arms, config), indent=2, ensure_ascii=False)
-                + "\n",
-            )
-
-    how = {
-        "temperature": config["temperature"],
-        "tokens": config["max_tokens"],
-        "seed": config["seed"],
-    }
-    parts = {
-        "strategy": asks.name,
-        "persona": answers.name,
-        "turns": config["max_turns"],
-        "also": jury.jurors,
-    }
-    [held] = await converse(client, *sides.values(), on_exchange=write, **parts, **how)
-    said = await hold(client, jury, [held], arms) if judged_turns(jury.scope, held) else []
-    write(held, said)
-    return held, said
-
-
-def _before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
-    """Return the messages of a run of this command that was stopped or has ended; [] without a file.
-
-    It may have been asked for fewer turns. Statements were one short sentence where the file says nothing of `words`.
-    """
-    if not dry_runs.is_counting():
-        check_writable(out)
-    if not out.exists():
-        return []
-    with contextlib.suppress(
-        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
-    ):
-        found = json.loads(out.read_text(encoding="utf-8"))
-        then = {"words": 0} | found["config"]
-        is_continued = then["max_turns"] <= config["max_turns"]
-        then["max_turns"] = config["max_turns"]
-        if is_continued and then == config and [*found["seats"]] == [METHODS[arm] for arm in arms]:
-            return [turn for turn in found["messages"] if turn["status"] != "error"]
-    raise InputError(
-        f"{out} exists and is no output of this command with these options; choose another name."
-    )
-
-
-def _output(
-    held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence[str], config: dict
-) -> dict:
-    """Return what the command writes: the published fields first."""
-    seats = {
-        arm: [{"juror": one.name, "persona": one.persona} for one in jury.members(arm, 0)]
-        for arm in arms
-    }
-    judged = [
-        exchange._asdict() | _judgement(exchange.turn, said, seats, jury.rounds)
-        for exchange in held.exchanges()
-    ]
-    about = {"config": config, "seats": {METHODS[arm]: these for arm, these in seats.items()}}
-    about |= {"conversation_id": held.conversation_id, "status": held.status}
-    about |= {"messages": [turn.to_dict() for turn in held.turns]}
-    if len(arms) == 1:
-        first = {name: config[name] for name in ("role_play_llm_model", "interrogator_llm_model")}
-        return first | {"jury": config["jury_llm_models"], "interaction": judged} | about
-    scores = {
-        f"{one}_avg": [row[one]["avg_human_score"] for row in judged]
-        for one in ("old_eval", "new_eval")
-    }
-    scores["overall_delta"] = [row["score_delta"] for row in judged]  # of the turns that have both
-    known = {
-        name: [value for value in values if value is not None] for name, values in scores.items()
-    }
-    summary = {
-        name: sum(values) / len(values) if values else None for name, values in known.items()
-    }
-    return {"config": config, "summary": summary, "turns": judged} | about
-
-
-def _judgement(turn: int, said: Sequence[dict], seats: dict[str, list[dict]], rounds: int) -> dict:
-    """Return what each arm said of an answer, as published files have it."""
-    found = {}
-    for arm, jurors in seats.items():
-        rows = [row for row in said if (row["turn"], row["arm"]) == (turn, arm)]
-        rows = [{name: value for name, value in row.items() if name != "messages"} for row in rows]
-        scores = {(row["juror"], row["persona"]): row["score"] for row in verdicts.last_round(rows)}
-        found[arm] = {"method": METHODS[arm]} | (
-            {"debate_rounds": rounds} if arm == "debate" else {}
-        )
-        found[arm]["per_juror_scores"] = [scores.get(tuple(juror.values())) for juror in jurors]
-        found[arm]["avg_human_score"] = verdicts.decide(rows)
-        found[arm]["rounds"] = [[*part] for _, part in groupby(rows, lambda row: row["round"])]
-    if len(seats) == 1:
-        return {"jury_scores": found["debate"]["per_juror_scores"]} | found["debate"]
-    old, new = (found[arm]["avg_human_score"] for arm in seats)
-    delta = None if None in (old, new) else new - old
-    return {"old_eval": found["independent"], "new_eval": found["debate"], "score_delta": delta}
