@@ -1,8 +1,8 @@
 """Role-play before a jury: does a model pass for a human support agent?
 
-An interrogator asks, an agent answers in a persona, and jurors say turn by turn how human the answers are: alone, or
-in a debate (ChatEval, arXiv 2308.07201). Conversations between people are the reference; without them a score says
-nothing.
+An interrogator asks, an agent answers in a persona, and jurors say turn by turn how human the
+answers are: alone, or in a debate (ChatEval, arXiv 2308.07201). Conversations between people are
+the reference; without them a score says nothing.
 
   transcripts        Conversation, its exchanges, files of them, the published output files; how one is shown
   conversation       who asks and who answers, many at once; chats between people, and a model in one person's place

@@ -1,9 +1,10 @@
 """The interrogator asks, the agent answers: any number of conversations at once, each a chain of calls.
 
-Rules for replies that are none. A reply that was cut off, or a refusal in words, is what the other side reads, and the
-conversation goes on. An answer without any text stays in the record as such; both sides see NO_REPLY in its place and
-the conversation goes on. Where an answer failed (no reply from the provider), or the interrogator has nothing to ask,
-the conversation ends with that status. What was said until then is kept, and the other conversations go on.
+Rules for replies that are none. A reply that was cut off, or a refusal in words, is what the other
+side reads, and the conversation goes on. An answer without any text stays in the record as such;
+both sides see NO_REPLY in its place and the conversation goes on. Where an answer failed (no reply
+from the provider), or the interrogator has nothing to ask, the conversation ends with that status.
+What was said until then is kept, and the other conversations go on.
 """
 
 import random
@@ -48,7 +49,8 @@ class Side:
 def messages(turns: Sequence[Turn], me: str, system: str = "") -> list[dict]:
     """Return a conversation as one of its speakers sees it; what it said is "assistant", all else "user".
 
-    Messages in a row of one role are joined by line breaks, since many chat templates take no two of them.
+    Messages in a row of one role are joined by line breaks, since many chat templates take no two
+    of them.
     """
     found = [{"role": "system", "content": system}] if system else []
     if not turns or turns[0].speaker == me:
@@ -93,13 +95,15 @@ async def converse(
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns (a question and its answer each); return the conversations.
 
-    strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be None. conversations:
-    so many with the same parts, or none; they differ by their sample number. on_exchange: told of the conversation so
-    far as soon as an answer exists, so that it can be kept. also: models that will be asked besides, checked with the
-    two before the first call. how: temperature, tokens and seed of `side`.
+    strategy, persona: names in data/roleplay/; where one needs no model, its side's model may be
+    None. conversations: so many with the same parts, or none; they differ by their sample number.
+    on_exchange: told of the conversation so far as soon as an answer exists, so that it can be
+    kept. also: models that will be asked besides, checked with the two before the first call. how:
+    temperature, tokens and seed of `side`.
 
-    The next request of a conversation is sent as soon as the one before has its reply; all conversations share the
-    client's places. Raises `InputError` for bad values and `ProviderError` for a missing key before the first call.
+    The next request of a conversation is sent as soon as the one before has its reply; all
+    conversations share the client's places. Raises `InputError` for bad values and `ProviderError`
+    for a missing key before the first call.
     """
     asks, answers = (
         roles.role(strategy, roles.strategies(), "strategy"),
@@ -184,8 +188,8 @@ def side(
 def human_conversations(n: int, *, exchanges: int = 4, seed: int = 0) -> list[Conversation]:
     """Return a seeded sample of n chats between people (`records.chats`), each cut after so many exchanges.
 
-    A larger n begins with the smaller one's chats. Person A spoke first and asks, person B is the one under judgement.
-    `exchanges` is also the least that a chat must have; 4 of them are 8 turns.
+    A larger n begins with the smaller one's chats. Person A spoke first and asks, person B is the
+    one under judgement. `exchanges` is also the least that a chat must have; 4 of them are 8 turns.
     """
     check_whole("exchanges", exchanges, 1)
     turns = 2 * exchanges
@@ -216,10 +220,11 @@ async def forced_context(
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement; return one conversation for each given.
 
-    At every turn it reads the conversation as it was, with the answers that the person had given, and writes its own;
-    so the questions of a pair are equal, and only the answers differ. The turn keeps the person's as `instead_of`
-    (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer waits for another;
-    one that fails is recorded as such. Your own transcripts are replayed in the same way. how: as in `side`.
+    At every turn it reads the conversation as it was, with the answers that the person had given,
+    and writes its own; so the questions of a pair are equal, and only the answers differ. The turn
+    keeps the person's as `instead_of` (`Conversation.context` shows it to judges of later turns),
+    and meta names the `pair`. No answer waits for another; one that fails is recorded as such. Your
+    own transcripts are replayed in the same way. how: as in `side`.
     """
     part = roles.role(persona, roles.personas(), "persona")
     places = [

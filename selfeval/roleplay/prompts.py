@@ -1,8 +1,8 @@
 """What a juror is asked. Shared parts stand first and only grow: rubric, conversation, statements; then who asks what.
 
-So every juror's prompt begins with the same text, and so does the next turn's: providers and llama.cpp reuse it. Every
-message and every statement stands between two equal marks made from its own hash, which it cannot contain; nothing in
-it can pass for a part of the prompt.
+So every juror's prompt begins with the same text, and so does the next turn's: providers and
+llama.cpp reuse it. Every message and every statement stands between two equal marks made from its
+own hash, which it cannot contain; nothing in it can pass for a part of the prompt.
 """
 
 import hashlib
@@ -94,7 +94,8 @@ def statement(
 ) -> list[dict]:  # fmt: skip
     """Ask a juror for its reason and its scores, or (position 0) one more model to decide after the jury.
 
-    shared, log: the parts above. words: of the reason; 0 is one short sentence. blind: nobody will see the vote.
+    shared, log: the parts above. words: of the reason; 0 is one short sentence. blind: nobody will
+    see the vote.
     """
     lines = ["You preside over this jury and decide."] if not position else []
     if log and position:
@@ -159,8 +160,8 @@ def score_format(
     rubrics: Mapping[str, Mapping], *, reason: bool = True, length: tuple[int, int] | None = None
 ) -> dict:
     """Return a `response_format`: a reason first, then scores out of a list, since bounds of numbers are not enforced
-    everywhere. length: least and most characters of the reason, for providers whose grammar knows them: without, a
-    small model gives "reason" for a reason, or no end."""
+    everywhere. length: least and most characters of the reason, for providers whose grammar knows
+    them: without, a small model gives "reason" for a reason, or no end."""
     bounds = dict(zip(("minLength", "maxLength"), length, strict=True)) if length else {}
     fields: dict = {"reason": {"type": "string"} | bounds} if reason else {}
     fields |= {

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -10,142 +10,173 @@ from selfeval.errors import InputError
 from selfeval.paths import check_writable, write_whole
 from selfeval.providers import dry_runs
 from selfeval.providers.client import Client
-from selfeval.providers.models import check_part, get
+from selfeval.providers.models import Model, check_part, get
 from selfeval.roleplay import roles
 from selfeval.roleplay import scoring as verdicts
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.run import Jury, hold, judged_turns
 from selfeval.roleplay.transcripts import Conversation
 
-METHODS = {
-    "independent": "independent",
-    "debate": "chateval_debate_one_by_one",
-}  # arms, as published files call them
+# arms, as published files call them
+METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}
 
 
 async def play(
     client: Client, out: Path, arms: Sequence[str], config: dict
 ) -> tuple[Conversation, list[dict]]:
-    """Hold a conversation and have juries of these arms judge each answer; return it with their statements.
+    """Hold a conversation and have juries of these arms judge each answer; return both.
 
-    The published file is written whole after every answer and at the end. Every reply is in the store, so that the same
-    command run again resumes and ends with an equal file, and with more turns goes on with the conversation; what a
-    person typed is read from the file.
-    config: what was asked for, by the names of the published file; the ids of both sides are set here. Raises
+    The published file is written whole after every answer and at the end. Every reply is in the
+    store, so that the same command run again resumes and ends with an equal file, and with more
+    turns goes on with the conversation; what a person typed is read from the file. config: what was
+    asked for, by the names of the published file; the ids of both sides are set here. Raises
     `InputError` where `out` cannot be written, or is not what this command writes with this config.
     """
-    how = {"rounds": config["debate_rounds"], "words": config["words"], "seed": config["seed"]}
-    jury = Jury(config["jury_llm_models"], **how)
-    asks = roles.role(config["strategy"], roles.strategies(), "strategy")
-    answers = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
+    seed = config["seed"]
+    jury = Jury(
+        config["jury_llm_models"], rounds=config["debate_rounds"], words=config["words"], seed=seed
+    )
+    strategy = roles.role(config["strategy"], roles.strategies(), "strategy")
+    persona = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
     typist = roles.person(lambda shown: next(typed, None) or input(shown))
-    sides = {
-        "interrogator": ("interrogator_llm_model", asks),
-        "agent": ("role_play_llm_model", answers),
-    }
-    for side, (name, part) in sides.items():
-        model = typist if part.typed else check_part(get(config[name]), f"play the {side}")
-        sides[side] = roles.player(part, model, config["seed"])
-        config[name] = sides[side].id
-    before = _before(out, arms, config)
-    typed = iter([turn["text"] for turn in before if sides[turn["speaker"]] is typist])
+    interrogator = _player(strategy, "interrogator", config, typist)
+    agent = _player(persona, "agent", config, typist)
+    earlier = _messages_before(out, arms, config)
+    typists = []
+    for speaker, model in (("interrogator", interrogator), ("agent", agent)):
+        if model is typist:
+            typists.append(speaker)
+    typed = iter([turn["text"] for turn in earlier if turn["speaker"] in typists])
 
-    def write(held: Conversation, said: Sequence[dict] = ()) -> None:
-        # a file that has more, perhaps lines that a person typed, stays
-        if len(held.turns) >= len(before) and not dry_runs.is_counting():
-            write_whole(
-                out,
-                json.dumps(_output(held, said, jury, arms, config), indent=2, ensure_ascii=False)
-                + "\n",
-            )
+    def write(conversation: Conversation, statements: Sequence[dict] = ()) -> None:
+        has_less = len(conversation.turns) < len(earlier)
+        if has_less or dry_runs.is_counting():  # the file may have lines that a person typed
+            return
+        content = _output(conversation, statements, jury, arms, config)
+        write_whole(out, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
-    how = {
-        "temperature": config["temperature"],
-        "tokens": config["max_tokens"],
-        "seed": config["seed"],
-    }
-    parts = {
-        "strategy": asks.name,
-        "persona": answers.name,
-        "turns": config["max_turns"],
-        "also": jury.jurors,
-    }
-    [held] = await converse(client, *sides.values(), on_exchange=write, **parts, **how)
-    said = await hold(client, jury, [held], arms) if judged_turns(jury.scope, held) else []
-    write(held, said)
-    return held, said
+    [conversation] = await converse(
+        client,
+        interrogator,
+        agent,
+        strategy=strategy.name,
+        persona=persona.name,
+        turns=config["max_turns"],
+        also=jury.jurors,
+        on_exchange=write,
+        temperature=config["temperature"],
+        tokens=config["max_tokens"],
+        seed=seed,
+    )
+    statements = []
+    if judged_turns(jury.scope, conversation):
+        statements = await hold(client, jury, [conversation], arms)
+    write(conversation, statements)
+    return conversation, statements
 
 
-def _before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
-    """Return the messages of a run of this command that was stopped or has ended; [] without a file.
+def _player(part: roles.Role, side: str, config: dict, typist: Model) -> Model:
+    """Return who plays a side, and set its id in the config."""
+    name = "role_play_llm_model" if side == "agent" else "interrogator_llm_model"
+    model = typist
+    if not part.typed:
+        model = check_part(get(config[name]), f"play the {side}")
+    player = roles.player(part, model, config["seed"])
+    config[name] = player.id
+    return player
 
-    It may have been asked for fewer turns. Statements were one short sentence where the file says nothing of `words`.
+
+def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
+    """Return the messages of a run of this command that was stopped or has ended.
+
+    None without a file. It may have been asked for fewer turns. Statements were one short sentence
+    where the file says nothing of `words`.
     """
     if not dry_runs.is_counting():
         check_writable(out)
     if not out.exists():
         return []
+    methods = [METHODS[arm] for arm in arms]
     with contextlib.suppress(
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
     ):
-        found = json.loads(out.read_text(encoding="utf-8"))
-        then = {"words": 0} | found["config"]
+        file = json.loads(out.read_text(encoding="utf-8"))
+        then = {"words": 0} | file["config"]
         is_continued = then["max_turns"] <= config["max_turns"]
         then["max_turns"] = config["max_turns"]
-        if is_continued and then == config and [*found["seats"]] == [METHODS[arm] for arm in arms]:
-            return [turn for turn in found["messages"] if turn["status"] != "error"]
+        if is_continued and then == config and [*file["seats"]] == methods:
+            return [turn for turn in file["messages"] if turn["status"] != "error"]
     raise InputError(
         f"{out} exists and is no output of this command with these options; choose another name."
     )
 
 
 def _output(
-    held: Conversation, said: Sequence[dict], jury: Jury, arms: Sequence[str], config: dict
+    conversation: Conversation,
+    statements: Sequence[dict],
+    jury: Jury,
+    arms: Sequence[str],
+    config: dict,
 ) -> dict:
     """Return what the command writes: the published fields first."""
-    seats = {
-        arm: [{"juror": one.name, "persona": one.persona} for one in jury.members(arm, 0)]
-        for arm in arms
+    seats = {}
+    for arm in arms:
+        members = jury.members(arm, 0)
+        seats[arm] = [{"juror": seat.name, "persona": seat.persona} for seat in members]
+    judged = []
+    for exchange in conversation.exchanges():
+        of_turn = [row for row in statements if row["turn"] == exchange.turn]
+        judged.append(exchange._asdict() | _judgement(of_turn, seats, jury.rounds))
+    about = {
+        "config": config,
+        "seats": {METHODS[arm]: jurors for arm, jurors in seats.items()},
+        "conversation_id": conversation.conversation_id,
+        "status": conversation.status,
+        "messages": [turn.to_dict() for turn in conversation.turns],
     }
-    judged = [
-        exchange._asdict() | _judgement(exchange.turn, said, seats, jury.rounds)
-        for exchange in held.exchanges()
-    ]
-    about = {"config": config, "seats": {METHODS[arm]: these for arm, these in seats.items()}}
-    about |= {"conversation_id": held.conversation_id, "status": held.status}
-    about |= {"messages": [turn.to_dict() for turn in held.turns]}
     if len(arms) == 1:
-        first = {name: config[name] for name in ("role_play_llm_model", "interrogator_llm_model")}
-        return first | {"jury": config["jury_llm_models"], "interaction": judged} | about
-    scores = {
-        f"{one}_avg": [row[one]["avg_human_score"] for row in judged]
-        for one in ("old_eval", "new_eval")
-    }
-    scores["overall_delta"] = [row["score_delta"] for row in judged]  # of the turns that have both
-    known = {
-        name: [value for value in values if value is not None] for name, values in scores.items()
-    }
+        return {
+            "role_play_llm_model": config["role_play_llm_model"],
+            "interrogator_llm_model": config["interrogator_llm_model"],
+            "jury": config["jury_llm_models"],
+            "interaction": judged,
+            **about,
+        }
     summary = {
-        name: sum(values) / len(values) if values else None for name, values in known.items()
+        "old_eval_avg": _mean(row["old_eval"]["avg_human_score"] for row in judged),
+        "new_eval_avg": _mean(row["new_eval"]["avg_human_score"] for row in judged),
+        "overall_delta": _mean(row["score_delta"] for row in judged),
     }
     return {"config": config, "summary": summary, "turns": judged} | about
 
 
-def _judgement(turn: int, said: Sequence[dict], seats: dict[str, list[dict]], rounds: int) -> dict:
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are there, None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _judgement(statements: Sequence[dict], seats: dict[str, list[dict]], rounds: int) -> dict:
     """Return what each arm said of an answer, as published files have it."""
-    found = {}
+    by_arm = {}
     for arm, jurors in seats.items():
-        rows = [row for row in said if (row["turn"], row["arm"]) == (turn, arm)]
-        rows = [{name: value for name, value in row.items() if name != "messages"} for row in rows]
+        rows = []
+        for statement in statements:
+            if statement["arm"] == arm:
+                rows.append({name: statement[name] for name in statement if name != "messages"})
         scores = {(row["juror"], row["persona"]): row["score"] for row in verdicts.last_round(rows)}
-        found[arm] = {"method": METHODS[arm]} | (
-            {"debate_rounds": rounds} if arm == "debate" else {}
-        )
-        found[arm]["per_juror_scores"] = [scores.get(tuple(juror.values())) for juror in jurors]
-        found[arm]["avg_human_score"] = verdicts.decide(rows)
-        found[arm]["rounds"] = [[*part] for _, part in groupby(rows, lambda row: row["round"])]
+        judgement = {"method": METHODS[arm]}
+        if arm == "debate":
+            judgement["debate_rounds"] = rounds
+        judgement["per_juror_scores"] = [scores.get(tuple(juror.values())) for juror in jurors]
+        judgement["avg_human_score"] = verdicts.decide(rows)
+        judgement["rounds"] = [[*part] for _, part in groupby(rows, lambda row: row["round"])]
+        by_arm[arm] = judgement
     if len(seats) == 1:
-        return {"jury_scores": found["debate"]["per_juror_scores"]} | found["debate"]
-    old, new = (found[arm]["avg_human_score"] for arm in seats)
-    delta = None if None in (old, new) else new - old
-    return {"old_eval": found["independent"], "new_eval": found["debate"], "score_delta": delta}
+        debate = by_arm["debate"]
+        return {"jury_scores": debate["per_juror_scores"]} | debate
+    before = by_arm["independent"]
+    after = by_arm["debate"]
+    scores = [before["avg_human_score"], after["avg_human_score"]]
+    delta = None if None in scores else scores[1] - scores[0]
+    return {"old_eval": before, "new_eval": after, "score_delta": delta}

@@ -108,8 +108,9 @@ def _roles(path: Path) -> dict[str, Role]:
 def player(part: Role, model: Model | None, seed: int) -> Model:
     """Return who plays a part: the model, or the callable that needs none.
 
-    A part that a person types is played by the model given where that is a callable (`person` with another reader),
-    else by whoever sits at the keyboard. seed: of a script. Raises `InputError` where a model is missing.
+    A part that a person types is played by the model given where that is a callable (`person` with
+    another reader), else by whoever sits at the keyboard. seed: of a script. Raises `InputError`
+    where a model is missing.
     """
     if part.typed:
         return model if model is not None and model.call else person()
@@ -131,8 +132,9 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
 def person(read: Callable[[str], str] | None = None) -> Model:
     """Return a person as a model: shows what the other side wrote and reads a line, in the notebook or the terminal.
 
-    read: takes what is shown and returns the line; by default `input`. Typing happens beside the other calls. A line
-    that is empty counts as no reply; the end of the input ends the conversation; Ctrl-C takes effect at the next Enter.
+    read: takes what is shown and returns the line; by default `input`. Typing happens beside the
+    other calls. A line that is empty counts as no reply; the end of the input ends the
+    conversation; Ctrl-C takes effect at the next Enter.
     """
 
     async def type_(messages: list[dict], **_) -> Response:
@@ -184,8 +186,9 @@ def list_roles() -> pd.DataFrame:
 def eliza(seed: int) -> Callable:
     """Return a scripted support agent in the manner of ELIZA (Weizenbaum 1966), which understands nothing.
 
-    It is the floor of the comparison: a jury that does not place it below people has not noticed what it read. Its
-    script stands in `data/roleplay/eliza.yaml`; the same messages and seed have the same answer.
+    It is the floor of the comparison: a jury that does not place it below people has not noticed
+    what it read. Its script stands in `data/roleplay/eliza.yaml`; the same messages and seed have
+    the same answer.
     """
 
     script = read_yaml(_file("eliza").read_text(encoding="utf-8"))

@@ -1,8 +1,9 @@
 """What jurors say: the scores in a reply, or that there are none; and what the scores of a verdict come to.
 
-A score is a number from 0 (surely a program) to 1 (surely a human being), in a JSON object or after its tag at the
-beginning of a line. Anything else (85, 20 %, nan, 7/10, a range) is no score: nothing is rescaled, guessed, or given a
-default. The last valid score of a reply counts, but not one that the reply quotes from the text under judgement.
+A score is a number from 0 (surely a program) to 1 (surely a human being), in a JSON object or after
+its tag at the beginning of a line. Anything else (85, 20 %, nan, 7/10, a range) is no score:
+nothing is rescaled, guessed, or given a default. The last valid score of a reply counts, but not
+one that the reply quotes from the text under judgement.
 """
 
 import json
@@ -56,8 +57,9 @@ class Verdict(NamedTuple):
 def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str = "") -> Verdict:
     """Return a reply's scores and reason; judged: the texts that the juror was shown, whose scores are not its own.
 
-    Thinking is dropped. A reply that is a JSON object has its scores under the tags' names, in any case. Otherwise a
-    score stands at the beginning of a line, with `=` or `:`, in any markdown but a quotation.
+    Thinking is dropped. A reply that is a JSON object has its scores under the tags' names, in any
+    case. Otherwise a score stands at the beginning of a line, with `=` or `:`, in any markdown but
+    a quotation.
     """
     text = without_thinking(reply or "")
     whole = _object(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))
@@ -193,8 +195,8 @@ def last_round(records: Sequence[Mapping]) -> list[Mapping]:
 def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | None:
     """Return the jury's score of one verdict: the judge's if there is one, else from the jurors' last round.
 
-    mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more than half lie below,
-    else .5. None without a valid score, which is no vote.
+    mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more
+    than half lie below, else .5. None without a valid score, which is no vote.
     """
     if judge := _scores(row for row in records if row["role"] == "judge"):
         return judge[-1]

@@ -1,20 +1,23 @@
 """Simulated people of the role-play: jurors whose leniency, conformity and discrimination are known, and talkers.
 
-A simulated juror reads the real prompts: which answer it judges, what it said itself and what it heard from others. It
-takes an answer that carries a simulated model's tell for a model's, any other for a person's. Its private vote is
+A simulated juror reads the real prompts: which answer it judges, what it said itself and what it
+heard from others. It takes an answer that carries a simulated model's tell for a model's, any other
+for a person's. Its private vote is
 
-  0.5 + mood of the answer + leniency + discrimination (half of it up for a person, down for a model) + noise
+  0.5 + mood of the answer + leniency + discrimination (half of it up for a person, down for a
+  model) + noise
 
-and where it has heard others (1 - conformity) * own + conformity * mean of their latest scores + noise, own being what
-it said last, or else its private vote. The mood is the same for all jurors. `simulation` in data/models.yaml, with
-`role: roleplay`, all optional:
+and where it has heard others (1 - conformity) * own + conformity * mean of their latest scores +
+noise, own being what it said last, or else its private vote. The mood is the same for all jurors.
+`simulation` in data/models.yaml, with `role: roleplay`, all optional:
 
   leniency, discrimination, conformity   as above, 0 by default
   noise, spread    standard deviations of the noise (.05) and of the mood (.05)
   no_answer        P(gives no score, also when it is asked again)
 
-Asked for a summary it repeats the scores, as a presiding judge it takes their mean, and any other message it answers
-with a short text that carries its tell, so that it can play agent and interrogator.
+Asked for a summary it repeats the scores, as a presiding judge it takes their mean, and any other
+message it answers with a short text that carries its tell, so that it can play agent and
+interrogator.
 """
 
 import hashlib

@@ -76,9 +76,9 @@ class Exchange(NamedTuple):
 class Conversation:
     """A conversation; `agent` is the label of the speaker under judgement, `source` what that speaker is.
 
-    status: `ok`, or how the reply ended after which the conversation could not go on. meta: `agent_model`,
-    `interrogator_model`, `persona`, `strategy`, `seed`, `pair` (the human conversation that it is matched with), and
-    anything else that a file says about it.
+    status: `ok`, or how the reply ended after which the conversation could not go on. meta:
+    `agent_model`, `interrogator_model`, `persona`, `strategy`, `seed`, `pair` (the human
+    conversation that it is matched with), and anything else that a file says about it.
     """
 
     conversation_id: str
@@ -91,9 +91,9 @@ class Conversation:
     def exchanges(self) -> list[Exchange]:
         """Return what was asked and answered, turn by turn.
 
-        Speakers are read, not assumed to alternate: messages in a row of one side are joined by line breaks, and all
-        speakers but the agent ask. An agent who speaks first answers the question "". A question that nobody answered
-        is no exchange.
+        Speakers are read, not assumed to alternate: messages in a row of one side are joined by
+        line breaks, and all speakers but the agent ask. An agent who speaks first answers the
+        question "". A question that nobody answered is no exchange.
         """
         found, question = [], ""
         for is_answer, turns in groupby(self.turns, lambda turn: turn.speaker == self.agent):
@@ -107,8 +107,9 @@ class Conversation:
     def context(self, turn: int) -> list[Exchange]:
         """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
 
-        They are the conversation's own, except in forced context (`conversation.forced_context`): there a turn says
-        what the person had answered (`instead_of`), and what was asked next followed from that.
+        They are the conversation's own, except in forced context (`conversation.forced_context`):
+        there a turn says what the person had answered (`instead_of`), and what was asked next
+        followed from that.
         """
         said = [turn.more.get("instead_of") for turn in self.turns if turn.speaker == self.agent]
         found = self.exchanges()[:turn]
@@ -142,13 +143,15 @@ class Conversation:
 
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files: rows {conversation_id, turns: [{speaker, text}], source}, or output files of
-    `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named after the file. Turns
-    may also be `messages`, with `role` for speaker, and `content` for text: a text, or a list of parts with text.
+    `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named
+    after the file. Turns may also be `messages`, with `role` for speaker, and `content` for text: a
+    text, or a list of parts with text.
 
-    A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent", else the second one
-    to speak. `source` is not guessed: an output file says it by its `role_play_llm_model` (a person is called "person"
-    there), any other row by itself. Relative paths lie below `data/`. A conversation that is given twice counts once.
-    Raises `InputError` naming file and row for what is not of this form.
+    A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent",
+    else the second one to speak. `source` is not guessed: an output file says it by its
+    `role_play_llm_model` (a person is called "person" there), any other row by itself. Relative
+    paths lie below `data/`. A conversation that is given twice counts once. Raises `InputError`
+    naming file and row for what is not of this form.
     """
     return _distinct(_conversation(where, row) for where, row in _records("conversations", paths))
 
@@ -156,7 +159,8 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
 def _from_messages(row: dict, field: str) -> dict:
     """Return a row with `turns` for one with chat messages in a field; what the system said is no turn.
 
-    The assistant is the agent under judgement: a model, unless `source` or `author` says that it is a person.
+    The assistant is the agent under judgement: a model, unless `source` or `author` says that it is
+    a person.
     """
     said = [one for one in row[field] if one.get("role") != "system"]
     source = "human" if row.get("author") == "human" else "model"
@@ -211,10 +215,11 @@ def _distinct(conversations: Iterable[Conversation]) -> list[Conversation]:
 def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[Conversation]]:
     """Return the statements of files, as in `jury`, and the conversations beside them in output files.
 
-    A file is a `verdicts.jsonl`, or an output of `selfeval roleplay` or `selfeval compare`. A published one says the
-    jurors' last scores alone: the position is then the place on the list, the round of a debate is `debate_rounds` (2,
-    the published default, where the file does not say), and everything else that is not known is null. Statements that
-    are given twice count once. Raises `InputError` naming file and row for what is not of this form.
+    A file is a `verdicts.jsonl`, or an output of `selfeval roleplay` or `selfeval compare`. A
+    published one says the jurors' last scores alone: the position is then the place on the list,
+    the round of a debate is `debate_rounds` (2, the published default, where the file does not
+    say), and everything else that is not known is null. Statements that are given twice count once.
+    Raises `InputError` naming file and row for what is not of this form.
     """
     statements, conversations = [], []
     for where, row in _records("verdicts", paths):
@@ -242,9 +247,10 @@ def read_judgements(
 ) -> tuple[list[Conversation], list[dict]]:
     """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
 
-    The conversations are those that the statements are about, as far as they are found in the verdicts' files, beside
-    them, or in `conversations` or `controls`, in this order. limit: only the first `limit` of them, and all of
-    `controls`. max_turns: only the first `max_turns` answers of each; 0 = all.
+    The conversations are those that the statements are about, as far as they are found in the
+    verdicts' files, beside them, or in `conversations` or `controls`, in this order. limit: only
+    the first `limit` of them, and all of `controls`. max_turns: only the first `max_turns` answers
+    of each; 0 = all.
     """
     statements, found = read_verdicts(verdicts)
     if not statements:
@@ -304,7 +310,8 @@ def _files(kind: str, paths: str | Path | Sequence[str | Path]) -> list[Path]:
 def _records(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of the files stands, and the record; an output file that has no id is named by its file.
 
-    A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows are records, too.
+    A file holds JSON lines, one list, or one object over many lines, as the commands write it. Rows
+    are records, too.
     """
     if isinstance(paths, pd.DataFrame) and paths.empty:
         return
@@ -546,8 +553,9 @@ def _jury(where: str, config: dict, scored: dict) -> tuple[list[str], list]:
 def exchanges(conversations: Rows) -> Records:
     """Return the questions of conversations with their answers, one row each.
 
-    conversations: a frame, rows or files. Columns: conversation_id, `chat` (what a chat between people and its twin
-    share), source, agent (the model that answers, or "human"), turn (from 1), question, answer, status.
+    conversations: a frame, rows or files. Columns: conversation_id, `chat` (what a chat between
+    people and its twin share), source, agent (the model that answers, or "human"), turn (from 1),
+    question, answer, status.
     """
     names = ["conversation_id", "chat", "source", "agent", "turn", "question", "answer", "status"]
     rows = [
@@ -571,7 +579,8 @@ def render(
 ) -> Card:
     """Return a conversation, and below each answer what every arm of the jury made of it: HTML, or as `str` plain text.
 
-    statements: records as in `jury`; those on other conversations are left out. display: names of models by id.
+    statements: records as in `jury`; those on other conversations are left out. display: names of
+    models by id.
     """
     display, passages = display or {}, []
     mine = [row for row in statements if row["conversation_id"] == conversation.conversation_id]
