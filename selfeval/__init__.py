@@ -59,7 +59,8 @@ _OFFERED = {
     "estimates.summaries": ("table",),
     "estimates.comparisons": ("compare",),
     "estimates.saved": ("save", "read_results", "runs"),
-    "roleplay.transcripts": ("exchanges", "hearings"),
+    "roleplay.transcripts": ("exchanges",),
+    "roleplay.shown": ("hearings",),
     "roleplay.roles": ("list_roles",),
     "identity.scoring": ("extract",),
     "identity": (

@@ -40,8 +40,9 @@ from selfeval.records.foreign import read_predictions
 from selfeval.records.tables import Rows
 from selfeval.records.texts import read_texts
 from selfeval.results import Records
-from selfeval.roleplay import conversation, transcripts
+from selfeval.roleplay import conversation
 from selfeval.roleplay import run as jury_run
+from selfeval.roleplay import verdicts as verdict_files
 from selfeval.roleplay.baselines import baselines
 from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
@@ -734,11 +735,11 @@ def judge(
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
-    transcripts.check_not_read(out, conversations, controls, verdicts)
+    verdict_files.check_not_read(out, conversations, controls, verdicts)
 
     async def work(client: Client) -> Records:
         if record_files.is_file(verdicts) or len(verdicts):
-            talks, statements = transcripts.read_judgements(
+            talks, statements = verdict_files.read_judgements(
                 verdicts, conversations, controls=controls, limit=limit, max_turns=max_turns
             )
         else:
@@ -781,7 +782,7 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     with_them = getattr(verdicts, "conversations", ())
-    talks, statements = transcripts.read_judgements(verdicts, with_them)
+    talks, statements = verdict_files.read_judgements(verdicts, with_them)
     frame = pd.DataFrame(statements)
     by_surface = baselines(talks, frame["scope"].iloc[0])
     table = pd.concat([stats.jury_table(frame), by_surface], ignore_index=True)

@@ -838,7 +838,7 @@ def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **optio
     from selfeval.providers import dry_runs
     from selfeval.providers.client import ask
     from selfeval.roleplay.published import play as hold_and_judge
-    from selfeval.roleplay.transcripts import render
+    from selfeval.roleplay.shown import render
 
     asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
 

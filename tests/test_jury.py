@@ -18,7 +18,8 @@ from selfeval.roleplay import scoring as verdicts
 from selfeval.roleplay.roles import jurors, rubrics, same_family
 from selfeval.roleplay.run import Hearing, Jury, hold, judged_turns
 from selfeval.roleplay.scoring import decide
-from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, render
+from selfeval.roleplay.shown import render
+from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
 
 
 def talk(name="one", answers=("Hello, this is Jenny.", "Two weeks, sorry.", "Grey, and my bike is wet."), **more):

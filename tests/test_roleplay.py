@@ -17,7 +17,8 @@ from selfeval.providers.models import from_callable, get
 from selfeval.providers.request import Response
 from selfeval.roleplay import roles
 from selfeval.roleplay.conversation import NO_REPLY, OPENING, converse, forced_context, human_conversations, messages
-from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations, read_verdicts
+from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, read_conversations
+from selfeval.roleplay.verdicts import read_verdicts
 
 
 def run(function, store, *arguments, **options):

@@ -15,7 +15,8 @@ from selfeval.errors import InputError
 from selfeval.providers import dry_runs
 from selfeval.providers.client import ask
 from selfeval.roleplay.run import Jury, hold
-from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations, read_verdicts
+from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations
+from selfeval.roleplay.verdicts import read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
 

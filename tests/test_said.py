@@ -19,7 +19,8 @@ from selfeval.records.tables import write_jsonl
 from selfeval.records.texts import read_texts
 from selfeval.roleplay.conversation import converse
 from selfeval.roleplay.run import Jury, hold
-from selfeval.roleplay.transcripts import Conversation, Turn, read_verdicts
+from selfeval.roleplay.transcripts import Conversation, Turn
+from selfeval.roleplay.verdicts import read_verdicts
 
 CALL = ["served_model", "served_by", "reasoning", "messages", "adapted", "asked_again"]
 SAID = Response("", served_model="m-2026", served_by="Acme", reasoning="Let me see.", adapted={"seed": None})
