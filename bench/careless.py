@@ -177,14 +177,18 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "for other in order[place + 1 :] + order[:place] if turns[other]",
         "for other in order[place:] + order[:place] if turns[other]",
     ),
-    ("roleplay/scoring.py", "0 <= float(number) <= 1 else None", "0 <= float(number) else None"),
-    ("roleplay/scoring.py", "return own[-1] if own else None", "return own[0] if own else None"),
-    ("roleplay/scoring.py", "1.0 if human > len(scores) / 2 else", "1.0 if human >= bot else"),
+    ("roleplay/scoring.py", "and 0 <= float(number) <= 1:", "and 0 <= float(number):"),
+    ("roleplay/scoring.py", "return own[-1]", "return own[0]"),
+    (
+        "roleplay/scoring.py",
+        "sum(score > 0.5 for score in scores) > half",
+        "sum(score > 0.5 for score in scores) >= half",
+    ),
     ("roleplay/conversation.py", "text = turn.text if turn.text.strip() else NO_REPLY", "text = turn.text"),
     (
         "roleplay/transcripts.py",
-        'e._replace(answer=s, status="ok") for e, s in zip(found[:-1], said, strict=False)',
-        "e._replace(answer=s) for e, s in zip(found[:-1], said, strict=False)",
+        "enumerate(by_person[: len(shown) - 1])",
+        "enumerate(by_person[: len(shown)])",
     ),
     # figures and tables
     ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),

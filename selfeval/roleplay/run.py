@@ -1,4 +1,6 @@
-"""A jury over conversations: independent votes, controls, and debates (ChatEval, arXiv 2308.07201, section 2).
+"""A jury over conversations: independent votes, controls, and debates (ChatEval).
+
+ChatEval: arXiv 2308.07201, section 2.
 
 An arm says what a juror sees besides rubric and conversation when it speaks:
 

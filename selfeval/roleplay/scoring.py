@@ -1,4 +1,4 @@
-"""What jurors say: the scores in a reply, or that there are none; and what the scores of a verdict come to.
+"""What jurors say: the scores in a reply, and what the scores of a verdict come to.
 
 A score is a number from 0 (surely a program) to 1 (surely a human being), in a JSON object or after
 its tag at the beginning of a line. Anything else (85, 20 %, nan, 7/10, a range) is no score:
@@ -17,23 +17,26 @@ import pandas as pd
 from selfeval.reading.parsing import normalise, unwrap, without_thinking
 
 VERDICT = ["conversation_id", "turn", "arm"]
-LONGEST = 1200  # characters of a reason that other jurors see; longer ones are cut
-# What may follow the number: an end, a comment, "/1"; no other digit, percent sign, scale, range or second number,
-# and no sentence about the score.
+# characters of a reason that other jurors see; longer ones are cut
+LONGEST = 1200
+# What may follow the number: an end, a comment, "/1"; no other digit, percent sign, scale, range or
+# second number, and no sentence about the score.
 _NUMBER = (
     r"(?P<value>\d{0,20}[.,]?\d{1,20})(?:\s?/\s?1(?:\.0+)?| out of 1(?:\.0+)?)?"
     r"(?![\d%/e]|[.,]\d|[\"'`]? (?:is|was|in|appears|looks)\b"
     r"|\s?(?:%|/|out of|percent|per cent|points|to |or |and |-\s?\d|\.\.|~|\(?±|[,|]\s?\d))"
 )
-# "0.8 -> 0.6", "0.8, revised to 0.6": whoever writes so has taken back the first, and may take back the second
+# "0.8 -> 0.6", "0.8, revised to 0.6": whoever writes so has taken back the first, and may take back
+# the second
 _REVISED = (
     r"(?P<revised>\d?[.,]?\d{1,20}[\s\"'`)\]}]{0,3}(?:[-=]{1,3}>|>+\s?\d|[→⇒➔➜↦]"
     r"|\W{0,3}(?:then|now|on (?:second thoughts?|reflection)|actually|wait"
     r"|revised|changed|updated|adjusted|lowered|raised|corrected)\b[^\d\n]{0,30}\d))"
 )
 _FIGURE = rf"(?!\W{{0,3}}<\s?[\d.,]+\s?(?![>\d.,]))[\s\"'<(\[{{]{{0,3}}(?:{_REVISED}|{_NUMBER})"
-_BARE = re.compile(r"\d?[.,]\d{1,20}\.?")  # a whole reply that is a score of one dimension
-# "I'd say HUMAN_SCORE: 0.65", "Je penche ... : HUMAN_SCORE=0.6": the writer's own sentence, no quotation
+# a whole reply that is a score of one dimension
+_BARE = re.compile(r"\d?[.,]\d{1,20}\.?")
+# "I'd say HUMAN_SCORE: 0.65", "Je penche ... : HUMAN_SCORE=0.6": a sentence of the writer's own
 _OWN = re.compile(
     r"\W{0,4}(?:(?:so|thus|therefore|overall|hence|and|then)\b,? )?"
     r"(?:(?:i|i'd|i'll|my|we)\b|(?:je|j'|ich|yo|io|eu|ik|я)\b|我|私)"
@@ -48,40 +51,45 @@ _NUMERAL = re.compile(r"\d*\.?\d+")
 
 
 class Verdict(NamedTuple):
-    """What a reply says: scores by tag (0 to 1, or None), and the reason in the juror's own words."""
+    """What a reply says: scores by tag (0 to 1, or None), and the juror's reason."""
 
     scores: dict[str, float | None]
     reason: str = ""
 
 
 def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str = "") -> Verdict:
-    """Return a reply's scores and reason; judged: the texts that the juror was shown, whose scores are not its own.
+    """Return a reply's scores and reason.
 
-    Thinking is dropped. A reply that is a JSON object has its scores under the tags' names, in any
-    case. Otherwise a score stands at the beginning of a line, with `=` or `:`, in any markdown but
-    a quotation.
+    judged: the texts that the juror was shown, whose scores are not its own. Thinking is dropped. A
+    reply that is a JSON object has its scores under the tags' names, in any case. Otherwise a score
+    stands at the beginning of a line, with `=` or `:`, in any markdown but a quotation.
     """
     text = without_thinking(reply or "")
     whole = _object(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))
     if whole is not None:
-        reason = next((str(v) for k, v in whole.items() if k.casefold().startswith("reason")), "")
-        return Verdict({tag: _field(whole, tag) for tag in tags}, shorten(reason))
+        reasons = [str(whole[name]) for name in whole if name.casefold().startswith("reason")]
+        scores = {tag: _field(whole, tag) for tag in tags}
+        return Verdict(scores, shorten(reasons[0] if reasons else ""))
+    written = [line for line in text.splitlines() if not line.lstrip().startswith((">", "＞"))]
+    lines = [_plain(line) for line in written]
     shown = [_plain(line) for line in judged.splitlines()]
-    lines = [
-        (raw, _plain(raw)) for raw in text.splitlines() if not raw.lstrip().startswith((">", "＞"))
-    ]
-    scores = {tag: _last(text, [line for _, line in lines], tag, shown, judged) for tag in tags}
+    scores = {tag: _last(text, lines, tag, shown, judged) for tag in tags}
     bare = _plain(text).strip()
     if len(tags) == 1 and _BARE.fullmatch(bare):
         scores = {tags[0]: _score(bare.removesuffix("."))}
-    patterns = [_pattern(tag) for tag in tags]
-    kept = [raw for raw, line in lines if not any(p.match(line) for p in patterns)]
-    return Verdict(scores, shorten("\n".join(kept)))
+    reason = []
+    for line, plain in zip(written, lines, strict=True):
+        if not any(_pattern(tag).match(plain) for tag in tags):
+            reason.append(line)
+    return Verdict(scores, shorten("\n".join(reason)))
 
 
 @lru_cache(maxsize=1024)
 def _plain(line: str) -> str:
-    """Return a line normalised, without wrappers; a row of a table ("| HUMAN_SCORE | 0.4 |") has a colon."""
+    """Return a line normalised, without wrappers.
+
+    A row of a table ("| HUMAN_SCORE | 0.4 |") has a colon then.
+    """
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     if line.lstrip().startswith("|") and len(cells) > 1:
         line = f"{cells[0]}: {'|'.join(cells[1:])}"
@@ -91,46 +99,59 @@ def _plain(line: str) -> str:
 
 def shorten(reason: str) -> str:
     """Return a reason without blank lines, cut to the length that other jurors are shown."""
-    text = "\n".join(line.strip() for line in reason.splitlines() if line.strip())
-    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
+    lines = [line.strip() for line in reason.splitlines()]
+    text = "\n".join(filter(None, lines))
+    if len(text) <= LONGEST:
+        return text
+    return text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
 def _last(
     text: str, lines: Sequence[str], tag: str, shown: Sequence[str], judged: str
 ) -> float | None:
-    """Return the last valid score; one that repeats the judged text counts only as the last word of a reply.
+    """Return the last valid score of a reply.
 
-    A score that is revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
+    One that repeats the judged text counts only as the last word of the reply. A score that is
+    revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
     """
-    found = []
-    named = re.split("[_ -]", tag.casefold())[0]
-    quoted = {*filter(None, shown)}
-    quoted |= {said[0] for line in shown if named in line for said in _spoken(tag).finditer(line)}
+    said = []  # (score, whether it repeats what was judged)
+    word = re.split("[_ -]", tag.casefold())[0]  # quick to find
+    quoted = set(filter(None, shown))
+    for line in shown:
+        if word in line:
+            quoted.update(match[0] for match in _spoken(tag).finditer(line))
     for line in lines:
-        match = _statement(line, tag) if named in line else None
-        if match and (match["revised"] or _says_two(line, tag)):
-            found = []
-        elif match:
-            found.append((_score(match["value"]), line in quoted or match[0] in quoted))
+        match = _statement(line, tag) if word in line else None
+        if not match:
+            continue
+        if match["revised"] or _says_two(line, tag):
+            said = []
+        else:
+            said.append((_score(match["value"]), line in quoted or match[0] in quoted))
     for part in re.findall(r"\{[^{}]{1,4000}\}", text):
-        found.append((_field(_object(part) or {}, tag), part in judged))
-    valid = [(score, repeated) for score, repeated in found if score is not None]
-    own = [score for score, repeated in valid if not repeated]
-    if own or not valid:
-        return own[-1] if own else None
-    last = next((line for line in reversed(lines) if line), "")
-    return valid[-1][0] if _statement(last, tag) else None
+        said.append((_field(_object(part) or {}, tag), part in judged))
+    valid = [(score, is_repeated) for score, is_repeated in said if score is not None]
+    own = [score for score, is_repeated in valid if not is_repeated]
+    if own:
+        return own[-1]
+    filled = list(filter(None, lines))
+    if valid and filled and _statement(filled[-1], tag):
+        return valid[-1][0]
+    return None
 
 
 def _statement(line: str, tag: str) -> re.Match[str] | None:
-    """Return where a line states a score: at its beginning, or where a sentence of the writer's own does."""
-    if match := _pattern(tag).match(line):
-        return match
+    """Return where a line states a score: at its beginning, or in the writer's own sentence."""
+    at_beginning = _pattern(tag).match(line)
+    if at_beginning:
+        return at_beginning
     for match in _spoken(tag).finditer(line):
         before = line[max(0, match.start() - 150) : match.start()]
         sentence = re.split(r"[.!?] ", before)[-1]
-        ends_line = not line[match.end() :].strip(" .!\"')]")
-        if (not sentence and before and match["sign"] and ends_line) or _is_own(sentence):
+        if _is_own(sentence):
+            return match
+        is_last_sentence = not sentence and before and not line[match.end() :].strip(" .!\"')]")
+        if is_last_sentence and match["sign"]:
             return match
     return None
 
@@ -146,7 +167,7 @@ def _is_own(sentence: str) -> bool:
 
 @cache
 def _pattern(tag: str) -> re.Pattern[str]:
-    """Return the pattern of a tag's line, normalised; `value` is None where what follows the tag is no number."""
+    """Return the pattern of a tag's line, normalised; `value` is None where no number follows."""
     return re.compile(rf"{_BEFORE}{_name(tag)}\W{{0,3}}[=:](?:{_FIGURE})?")
 
 
@@ -163,16 +184,19 @@ def _name(tag: str) -> str:
 
 
 def _score(value) -> float | None:
+    """Return a number from 0 to 1, None for anything else."""
     number = unwrap(str(value), "").strip().replace(",", ".")
-    return float(number) if _NUMERAL.fullmatch(number) and 0 <= float(number) <= 1 else None
+    if _NUMERAL.fullmatch(number) and 0 <= float(number) <= 1:
+        return float(number)
+    return None
 
 
 def _field(values: dict, tag: str) -> float | None:
-    return _score(
-        next(
-            (v for k, v in values.items() if k.casefold().replace(" ", "_") == tag.casefold()), None
-        )
-    )
+    """Return the score under a tag's name, in any case."""
+    for name, value in values.items():
+        if name.casefold().replace(" ", "_") == tag.casefold():
+            return _score(value)
+    return None
 
 
 def _object(text: str) -> dict | None:
@@ -186,31 +210,35 @@ def _object(text: str) -> dict | None:
 def last_round(records: Sequence[Mapping]) -> list[Mapping]:
     """Return the jurors' records of a verdict's last round, in speaking order."""
     rows = [row for row in records if row["role"] == "juror"]
-    last = max((row["round"] for row in rows), default=0)
-    return sorted(
-        (row for row in rows if row["round"] == last), key=lambda row: row["position"] or 0
-    )
+    last = max([row["round"] for row in rows], default=0)
+    of_last = [row for row in rows if row["round"] == last]
+    return sorted(of_last, key=lambda row: row["position"] or 0)
 
 
 def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | None:
-    """Return the jury's score of one verdict: the judge's if there is one, else from the jurors' last round.
+    """Return the jury's score of one verdict: the judge's, else from the jurors' last round.
 
     mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more
     than half lie below, else .5. None without a valid score, which is no vote.
     """
-    if judge := _scores(row for row in records if row["role"] == "judge"):
-        return judge[-1]
+    by_judge = _scores(row for row in records if row["role"] == "judge")
+    if by_judge:
+        return by_judge[-1]
     scores = _scores(last_round(records))
     if not scores:
         return None
     if aggregation == "mean":
         return sum(scores) / len(scores)
-    human, bot = sum(score > 0.5 for score in scores), sum(score < 0.5 for score in scores)
-    return 1.0 if human > len(scores) / 2 else 0.0 if bot > len(scores) / 2 else 0.5
+    half = len(scores) / 2
+    if sum(score > 0.5 for score in scores) > half:
+        return 1.0
+    if sum(score < 0.5 for score in scores) > half:
+        return 0.0
+    return 0.5
 
 
 def verdict_scores(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataFrame:
-    """Return one row per verdict: conversation, turn, arm, source, agent, `score` (null without any valid score)."""
+    """Return one row per verdict: conversation, turn, arm, source, agent, `score` or null."""
     first = records.drop_duplicates(VERDICT).set_index(VERDICT)[["source", "agent"]]
     parts = records.groupby(VERDICT, sort=False)
     scores = {name: decide(part.to_dict("records"), aggregation) for name, part in parts}
@@ -218,6 +246,4 @@ def verdict_scores(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataF
 
 
 def _scores(rows: Iterable[Mapping]) -> list[float]:
-    return [
-        row["score"] for row in rows if row["score"] is not None and row["score"] == row["score"]
-    ]  # not NaN
+    return [row["score"] for row in rows if pd.notna(row["score"])]

@@ -1,4 +1,4 @@
-"""Simulated people of the role-play: jurors whose leniency, conformity and discrimination are known, and talkers.
+"""Simulated people of the role-play: jurors whose traits are known, and talkers.
 
 A simulated juror reads the real prompts: which answer it judges, what it said itself and what it
 heard from others. It takes an answer that carries a simulated model's tell for a model's, any other
@@ -29,56 +29,61 @@ from selfeval.providers.request import ROLES, WORDS, author_of, write
 from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 
 DEFAULTS = {
-    "leniency": 0.0, "discrimination": 0.0, "conformity": 0.0, "noise": 0.05, "spread": 0.05, "no_answer": 0.0,
-}  # fmt: skip
-TAG = re.compile(r"^(\w+)=$", re.M)  # as a prompt asks for it
+    "leniency": 0.0,
+    "discrimination": 0.0,
+    "conformity": 0.0,
+    "noise": 0.05,
+    "spread": 0.05,
+    "no_answer": 0.0,
+}
+# as a prompt asks for it
+TAG = re.compile(r"^(\w+)=$", re.M)
 SCORE = re.compile(r"^HUMAN_SCORE=([\d.]+)$", re.M)
 SUMMED = re.compile(r"^Juror (\d+): ([\d.]+)$", re.M)
 SILENT = "It could be either, and I would rather not put a number on it."
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Answer as a simulated juror, presiding judge, summariser or talker, whichever the messages ask for."""
-    question = next(
-        m["content"] for m in messages if m["role"] == "user"
-    )  # of a repair: the juror's prompt
+    """Answer as a juror, presiding judge, summariser or talker, whichever the messages ask for."""
+    # of a repair, the first question is the juror's prompt
+    question = next(message["content"] for message in messages if message["role"] == "user")
     if not question.startswith(RULES.partition("{")[0]):
-        return write(
-            model, "14 words", draw
-        )  # a chat message of two sentences that carries its tell
+        return write(model, "14 words", draw)  # two sentences that carry its tell
     heard = scores(question)
     if "\nSummarise what the jurors said" in question:
-        return (
-            "\n".join(f"Juror {number}: {score:.3f}" for number, score in heard.items())
-            or "Nobody gave a score."
-        )
+        lines = [f"Juror {number}: {score:.3f}" for number, score in heard.items()]
+        return "\n".join(lines) or "Nobody gave a score."
     rates = DEFAULTS | rates
-    if (
-        _draw("mute", model.id, question).random() < rates["no_answer"]
-    ):  # the same when it is asked again
+    # the same when it is asked again
+    is_mute = _draw("mute", model.id, question).random() < rates["no_answer"]
+    if is_mute:
         return SILENT
-    if "\nYou preside over this jury" in question:
-        score = sum(heard.values()) / len(heard) if heard else _private(question, rates, draw)
-    else:
+    if "\nYou preside over this jury" not in question:
         score = _vote(question, heard, rates, draw)
-    tags = TAG.findall(question)
+    elif heard:
+        score = sum(heard.values()) / len(heard)
+    else:
+        score = _private(question, rates, draw)
     score = min(max(score, 0.0), 1.0)
-    lines = [f"{tag}={score if tag == 'HUMAN_SCORE' else draw.random():.3f}" for tag in tags]
-    return "\n".join([f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me.", *lines])
+    lines = []
+    for tag in TAG.findall(question):
+        value = score if tag == "HUMAN_SCORE" else draw.random()
+        lines.append(f"{tag}={value:.3f}")
+    reason = f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me."
+    return "\n".join([reason, *lines])
 
 
 def scores(question: str) -> dict[int, float]:
     """Return the latest visible score of each juror by its number, those of a summary first."""
+    latest = {}
     summary = SUMMARY.search(question)
-    found = (
-        {int(number): float(score) for number, score in SUMMED.findall(summary[2])}
-        if summary
-        else {}
-    )
+    if summary:
+        for number, score in SUMMED.findall(summary[2]):
+            latest[int(number)] = float(score)
     for _, number, _, text in STATEMENT.findall(question):
-        if given := SCORE.findall(text):
-            found[int(number)] = float(given[-1])
-    return found
+        for score in SCORE.findall(text):
+            latest[int(number)] = float(score)
+    return latest
 
 
 def _vote(question: str, heard: dict[int, float], rates: dict, draw: random.Random) -> float:
@@ -86,30 +91,38 @@ def _vote(question: str, heard: dict[int, float], rates: dict, draw: random.Rand
     seat = SEAT.findall(question)
     me = int(seat[-1]) if seat else 0
     peers = [score for number, score in heard.items() if number != me]
-    own = heard[me] if me in heard else _private(question, rates, draw)
-    if not peers:
-        return own + (draw.gauss(0, rates["noise"]) if me in heard else 0)
-    pull = rates["conformity"]
-    return (1 - pull) * own + pull * sum(peers) / len(peers) + draw.gauss(0, rates["noise"])
+    has_spoken = me in heard
+    own = heard[me] if has_spoken else _private(question, rates, draw)
+    if not peers and not has_spoken:
+        return own
+    score = own
+    if peers:
+        pull = rates["conformity"]
+        score = (1 - pull) * own + pull * sum(peers) / len(peers)
+    return score + draw.gauss(0, rates["noise"])
 
 
 def _private(question: str, rates: dict, draw: random.Random) -> float:
-    answers = {int(turn): text for turn, who, _, text in MESSAGE.findall(question) if who == "B"}
-    asked = JUDGED.findall(question)
-    judged = [answers[int(asked[-1])]] if asked and asked[-1] else list(answers.values())
-    human = sum(author_of(text) is None for text in judged) / max(len(judged), 1)
+    """Return a juror's vote before it has heard anybody."""
+    answers = {}
+    for turn, who, _, text in MESSAGE.findall(question):
+        if who == "B":
+            answers[turn] = text
+    judged = list(answers.values())
+    turns = JUDGED.findall(question)
+    if turns and turns[-1]:  # one answer, and not all
+        judged = [answers[turns[-1]]]
+    by_people = [author_of(text) is None for text in judged]
+    human = sum(by_people) / max(len(judged), 1)
     mood = _draw("mood", *judged).gauss(0, rates["spread"])
-    return (
-        0.5
-        + mood
-        + rates["leniency"]
-        + rates["discrimination"] * (human - 0.5)
-        + draw.gauss(0, rates["noise"])
-    )
+    noise = draw.gauss(0, rates["noise"])
+    return 0.5 + mood + rates["leniency"] + rates["discrimination"] * (human - 0.5) + noise
 
 
 def _draw(*parts: str) -> random.Random:
-    return random.Random(int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]))
+    """Return a generator that is seeded by texts."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    return random.Random(int.from_bytes(digest[:8]))
 
 
 ROLES["roleplay"] = reply, DEFAULTS

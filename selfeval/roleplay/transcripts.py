@@ -100,7 +100,7 @@ class Conversation:
         return answered
 
     def context(self, turn: int) -> list[Exchange]:
-        """Return the exchanges up to a turn as a judge of that turn sees them, the turn itself last.
+        """Return the exchanges up to a turn, itself the last, as a judge of that turn sees them.
 
         They are the conversation's own, except in forced context (`conversation.forced_context`):
         there a turn says what the person had answered (`instead_of`), and what was asked next
@@ -322,7 +322,7 @@ def _agent(where: str, named: str | None, speakers: list[str]) -> str:
 
 
 def _field_of_messages(row: Mapping) -> str:
-    """Return which field has chat messages: `messages`, or `turns` that have a role; "" for none."""
+    """Return which field has chat messages: `messages`, or `turns` with roles; "" for none."""
     if _are_messages(row.get("messages"), {"role", "speaker"}):
         return "messages"
     if _are_messages(row.get("turns"), {"role"}):
@@ -360,7 +360,7 @@ def _with_turns(row: dict) -> dict:
 
 
 def is_output(row: dict) -> bool:
-    """Tell whether a record is an output of `selfeval roleplay` or `compare`, or a published one."""
+    """Tell whether a record is an output of the commands, or a published one."""
     return row.get("interaction") is not None or isinstance(row.get("config"), dict)
 
 
