@@ -194,7 +194,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),
     ("results.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
-    ("sweep/file.py", 'and str(old.get("started")) >= after', "and after is not None"),
+    ("sweep/runs.py", 'and str(old.get("started")) >= after', "and after is not None"),
     ("sweep/file.py", "len(names) < len(parts) or", "len(names) > len(parts) or"),
     ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
     # above the rooms

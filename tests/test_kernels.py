@@ -14,7 +14,7 @@ from conftest import wait_for
 from sweep_files import make_notebook, write
 
 from selfeval.sweep.execute import execute
-from selfeval.sweep.file import Run
+from selfeval.sweep.runs import Run
 
 LONG = "time.sleep(3600)"  # longer than a test may take: what is to end has to be ended
 SLEEP = f"""import os, pathlib, subprocess, sys, time

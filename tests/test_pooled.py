@@ -10,7 +10,7 @@ from written_files import run_notebook, stand_in
 
 import selfeval as se
 from selfeval import ROOT, sweep
-from selfeval.sweep.file import pooled_runs
+from selfeval.sweep.pooled import pooled_runs
 
 FLEET = ["sim/good", "sim/chance"]
 GUIDE = (ROOT / "docs" / "sweeps.md").read_text("utf-8").partition("### One curve over temperature")[2]

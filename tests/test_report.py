@@ -15,7 +15,7 @@ import selfeval as se
 from selfeval import DATA, ROOT
 from selfeval.errors import InputError
 from selfeval.estimates import summaries
-from selfeval.sweep.file import FINDING
+from selfeval.sweep.findings import FINDING
 from selfeval.sweep.report import build
 
 KEY = "sk-" + "report0123" * 3

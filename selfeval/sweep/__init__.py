@@ -11,8 +11,9 @@ or to a Dask cluster, or only counts their calls, `report` makes pages of them.
 
 from functools import partial
 
-from selfeval.sweep.execute import cluster, count, run, threads
+from selfeval.sweep.execute import cluster, run, threads
 from selfeval.sweep.file import load
+from selfeval.sweep.plan import count
 
 __all__ = ["load", "run_file"]
 

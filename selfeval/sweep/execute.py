@@ -9,33 +9,30 @@ import fcntl
 import fnmatch
 import logging
 import os
-import re
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, make_private_folder, open_private, read_json, write_whole
-from selfeval.providers import models
-from selfeval.providers.dry_runs import dollars, inside, mirror, prices, print_calls
-from selfeval.providers.store import place, share
+from selfeval.providers.dry_runs import dollars
+from selfeval.providers.store import share
 from selfeval.secrets import plain
-from selfeval.sweep.file import Run, Sweep, code_cells, pooled_runs, without_findings
+from selfeval.sweep.file import Sweep
+from selfeval.sweep.findings import without_findings
 from selfeval.sweep.kernels import KernelManager
+from selfeval.sweep.pooled import pooled_runs
+from selfeval.sweep.runs import Run
 
 logging.getLogger("papermill").addHandler(
     logging.NullHandler()
 )  # what it says stands in the runs' logs
 TELL = 15  # seconds after which a run tells how far it is
 PATIENCE = 10  # seconds to wait for a scheduler
-ASKS = re.compile(
-    r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()"
-)
 
 
 def run(sweep: Sweep, where: Callable, *, only=(), max_cost: float | None = None) -> int:
@@ -244,68 +241,3 @@ def named(folder: Path) -> str:
     if folder.is_relative_to(DATA):
         return f"{folder} (results go below {DATA}, wherever a command runs; --out names another folder)"
     return str(folder)
-
-
-# a dry run: what would be executed, and what its calls would take -----------------------------------------------------
-# Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a
-# shadow of data/ in a temporary folder, where `SELFEVAL_DATA` leads: stored replies are read,
-# stand-ins take the place of the others, so that calls of later stages are counted on texts that
-# do not exist yet. Every request counts once, as it is bought once. Notebooks that ask nobody are
-# left out: an asking one that needs what they write can be looked through when they have run.
-
-
-def count(
-    sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None
-) -> int:
-    """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
-
-    here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the number of replies to buy,
-    where there are any and all is told.
-    """
-    chosen = choose(sweep, only)
-    for sentence in pooled_runs(sweep):
-        print(sentence)
-    for run in sweep.runs:
-        run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
-        print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
-    with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
-        base = Path(name).resolve()
-        planned, variables = shadow(sweep, base)
-        with here(variables=variables) as submit:
-            work(planned, submit, chosen, tell=lambda *_, **__: None)
-        rows = prices(base)
-    print(
-        f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ",
-        end="",
-    )
-    to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
-    for run in broken:
-        print(f"at least: {run.name} could not be counted to its end: {run.cause}")
-    if confirm and to_buy and not broken:
-        confirm(to_buy)
-    return int(bool(broken))
-
-
-def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
-    """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
-    root = base / "root"  # every file stands below it as it does below /
-    planned = Sweep(root)
-    for each in DATA.glob("*"):
-        if each.name not in ("runs", "store", "report"):
-            mirror(each, root)
-    for run in sweep.runs:
-        if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
-            new = replace(
-                run, folder=Path(f"{root}{run.folder}"), key="", status="waiting"
-            )  # without a key never done
-            new.parameters = {name: inside(value, root) for name, value in run.parameters.items()}
-            planned.runs.append(new)
-    variables = dict.fromkeys(
-        (key for provider in models.providers().values() for key in provider.keys), ""
-    )
-    variables |= {
-        "SELFEVAL_PLAN": str(base),
-        "SELFEVAL_DATA": f"{root}{DATA}",
-        "SELFEVAL_MAX_COST": "",
-    }
-    return planned, variables | {"SELFEVAL_STORE": str(place(None))}

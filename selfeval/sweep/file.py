@@ -21,21 +21,12 @@ stages before its own, since any of them may write what it reads; `after` names 
 stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
-import ast
-import contextlib
 import hashlib
 import itertools
 import json
 import math
-import platform
 import re
-import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -44,127 +35,16 @@ from annotated_types import MinLen
 
 from selfeval.bounds import RUNS, read_yaml
 from selfeval.errors import InputError, did_you_mean, meant_by
-from selfeval.paths import DATA, ROOT, committed_runs, own_parameters, read_json, write_whole
+from selfeval.paths import DATA, ROOT
 from selfeval.providers.models import STRANGERS, decode
-from selfeval.secrets import SECRET_VALUE, is_secret_name, plain, redact
+from selfeval.secrets import SECRET_VALUE, is_secret_name
+from selfeval.sweep.runs import Run
 
 TARGETS = {
     "01_generate_texts": "corpus"
 }  # the parameter that says where a notebook writes; elsewhere `out`
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
-COUNTS = ("calls", "stored", "simulated", "failed", "tokens", "cost", "unpriced")
-
-
-@dataclass
-class Run:
-    """One notebook with one set of parameters.
-
-    status: `waiting`; then `ok` (it ended; where calls failed, `cause` says so and the next time it is executed again),
-    `failed`, `done` (ok before), `not started` (a run that it depends on failed), `left out` (not asked for by --only),
-    and in a dry run `to do`.
-    """
-
-    stage: str
-    notebook: Path
-    folder: Path
-    parameters: dict  # as the notebook gets them
-    key: str = ""  # hash of the parameters, the same wherever the outputs lie
-    needs: set[str] = field(default_factory=set)  # the stages that it waits for
-    status: str = "waiting"
-    cause: str = ""  # why it is not ok
-    manifest: dict = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return the stage and the folder's name."""
-        return f"{self.stage}/{self.folder.name}"
-
-    def look(self, after: str) -> None:
-        """Settle it as done where it ended well as it is now, and began after that time."""
-        old = read_json(self.folder / "manifest.json")
-        same = (old.get("parameters_hash"), old.get("notebook_hash")) == (
-            self.key,
-            notebook_hash(self.notebook),
-        )
-        well = (
-            old.get("status") == "ok"
-            and not old.get("cause")
-            and (self.folder / "notebook.ipynb").is_file()
-        )
-        if (
-            same
-            and well
-            and str(old.get("started")) >= after
-            and not self._reads_newer(old["ended"])
-        ):
-            self.status, self.manifest = "done", old
-
-    def _reads_newer(self, ended: str) -> bool:
-        """Tell whether a file that a parameter names, or a JSON lines file in a folder, was written after that time."""
-        for value in self.parameters.values():
-            for name in filter(None, value if isinstance(value, list) else [value]):
-                for below in (Path.cwd(), DATA, DATA / "corpora"):
-                    with contextlib.suppress(OSError, TypeError, ValueError):  # it names nothing
-                        files = filter(
-                            Path.is_file, [below / name, *(below / name).glob("*.jsonl")]
-                        )
-                        if (
-                            max(file.stat().st_mtime for file in files)
-                            > datetime.fromisoformat(ended).timestamp()
-                        ):
-                            return True
-        return False
-
-    def begin(self) -> None:
-        """Empty the folder for the notebook; raise `InputError` where it is not that of an earlier run."""
-        is_run = (self.folder / "parameters.yaml").is_file()
-        if not is_run and self.folder.is_dir() and any(self.folder.iterdir()):
-            raise InputError(
-                f"{self.folder} holds files that are not of a run, and it would be emptied; move them, or name another "
-                "folder with --out."
-            )
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(
-            parents=True, exist_ok=True
-        )  # the kernel of a killed worker writes how far it is to its end
-        write_whole(
-            self.folder / "parameters.yaml", yaml.safe_dump(self.parameters, sort_keys=False)
-        )
-
-    def settle(self, started: datetime, error: Exception | None) -> dict:
-        """Write and return the manifest. error: what papermill raised."""
-        seen, ended = read_json(self.folder / "progress.json"), datetime.now(UTC)
-        counts = {name: seen.get(name) or 0 for name in COUNTS}
-        status, cause = self._outcome(error, counts["failed"])
-        made = {"stage": self.stage, "notebook": self.notebook.name, "parameters": self.parameters}
-        made |= {"parameters_hash": self.key, "notebook_hash": notebook_hash(self.notebook)}
-        made |= {
-            "status": status,
-            "cause": cause,
-            "started": started.isoformat(),
-            "ended": ended.isoformat(),
-        }
-        made |= {
-            "seconds": round((ended - started).total_seconds(), 3),
-            "counts": counts,
-            **made_with(),
-        }
-        write_whole(self.folder / "manifest.json", json.dumps(made, indent=1, default=str) + "\n")
-        return made
-
-    def _outcome(self, error: Exception | None, failed: int) -> tuple[str, str]:
-        """Return status and cause; a notebook whose last cell asserts that no call failed has saved everything."""
-        if error is None:
-            return "ok", f"{failed} calls failed" if failed else ""
-        name, text = (
-            getattr(error, "ename", type(error).__name__),
-            str(getattr(error, "evalue", error)),
-        )
-        unanswered = name == "AssertionError" and "run again" in text
-        return "ok" if unanswered else "failed", plain(
-            redact(text if unanswered else f"{name}: {text}")
-        )
 
 
 @dataclass
@@ -282,79 +162,6 @@ def load(path, out=None, variables=None) -> Sweep:
             name = entry.get("name") or entry.get("notebook") or number
             raise InputError(f"{path}: stage {str(name)!r}: {error}") from None
     return sweep
-
-
-# Parameters whose values results keep apart: each evaluator has rows of its own, and so has each condition.
-APART = (
-    "models",
-    "tasks",
-    "answer",
-    "told",
-    "labels",
-    "provenance",
-    "question",
-    "condition",
-    "show_prompt",
-    "words",
-)
-
-
-def pooled_runs(sweep: Sweep) -> list[str]:
-    """Return a sentence for each run that reads others as one although a parameter behind them differs."""
-    made = {}
-    for run in sweep.runs:
-        target = TARGETS.get(run.notebook.stem, "out")
-        made |= dict.fromkeys((str(run.folder), str(run.parameters.get(target, ""))), run)
-    made.pop("", None)
-    sentences = []
-    for run in sweep.runs:
-        for value in run.parameters.values():
-            read = [made[place] for place in _places(value) if place in made]
-            designs = {}
-            for other in read:
-                behind = _parameters_behind(other, made)
-                kept_apart = {name: behind.pop(name, None) for name in APART}
-                designs.setdefault(json.dumps(kept_apart, default=str), []).append((other, behind))
-            for same in designs.values():
-                if differing := _differing([behind for _, behind in same]):
-                    names = ", ".join(other.name for other, _ in same)
-                    sentences.append(
-                        f"{run.name} measures as one what differs in {differing}: {names}. To compare them, give each "
-                        "a run of its own (docs/sweeps.md, One curve)."
-                    )
-    return sentences
-
-
-def _places(value) -> list[str]:
-    """Return what a parameter may name: itself, or the parts of a list; {path: what tells it apart} is no matter."""
-    parts = value if isinstance(value, list) else [value]
-    return [str(part) for part in parts if not isinstance(part, dict)]
-
-
-def _parameters_behind(run: Run, made: Mapping[str, Run]) -> dict:
-    """Return the parameters of a run and of those that it reads, but for the places themselves."""
-    found, own = {}, {}
-    for name, value in run.parameters.items():
-        before = [
-            made[place] for place in _places(value) if place in made and made[place] is not run
-        ]
-        for other in before:
-            found |= _parameters_behind(other, made)
-        if not before and name not in ("out", TARGETS.get(run.notebook.stem)):
-            own[name] = value
-    return found | own
-
-
-def _differing(several: Sequence[Mapping]) -> str:
-    """Return the parameters in which some differ, with their values: "temperature (0.0, 1.0)"."""
-    parts = []
-    for name in dict.fromkeys(name for each in several for name in each):
-        values = [
-            *dict.fromkeys(json.dumps(each.get(name, "default"), default=str) for each in several)
-        ]
-        if len(values) > 1:
-            parts.append(f"{name} ({', '.join(values)})")
-    return " and ".join(parts)
 
 
 def _fill_in_variables(value, variables: dict):
@@ -493,80 +300,3 @@ def slug(varying: dict, key: str) -> str:
         text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
         parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
     return "_".join([*[*filter(None, parts)][:4], key])
-
-
-# findings of the committed runs ---------------------------------------------------------------------------------------
-
-FINDING = "committed"  # tag of a cell that says what a committed notebook found
-
-
-def without_findings(notebook, given: Mapping | None = None):
-    """Return a notebook without what the committed one found, unless its parameters are those of the committed one.
-
-    notebook: of nbformat. given: the parameters of a run, where the notebook does not hold them itself.
-    """
-    values = given_to(notebook) | dict(given or {})
-    for known in committed_runs().values():
-        if known["parameters"].keys() <= values.keys() and not own_parameters(
-            known["parameters"], values
-        ):
-            return notebook
-    notebook.cells = [
-        cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())
-    ]
-    return notebook
-
-
-def given_to(notebook) -> dict:
-    """Return the values of a notebook's parameters: those that stand in its cell, then those that papermill gave it."""
-    values = {}
-    for tag in ("parameters", "injected-parameters"):
-        for cell in notebook.cells:
-            if tag in cell.metadata.get("tags", ()):
-                values |= _plain_values(cell.source)
-    return values
-
-
-def _plain_values(code: str) -> dict:
-    """Return {name: value} of the lines `name = value` and `name: type = value` with a plain value."""
-    found = {}
-    with contextlib.suppress(SyntaxError):
-        for line in ast.parse(code).body:
-            names = (
-                line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
-            )
-            if not isinstance(names[0], ast.Name):
-                continue
-            try:
-                found[names[0].id] = ast.literal_eval(line.value)
-            except ValueError:  # it is computed
-                found[names[0].id] = ast.unparse(line.value)
-    return found
-
-
-# runs -----------------------------------------------------------------------------------------------------------------
-
-
-@cache
-def made_with() -> dict:
-    """Return the commit and the versions of the package and of Python that runs are made with."""
-    commit = ""
-    with contextlib.suppress(OSError):
-        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
-        commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return {
-        "commit": commit,
-        "selfeval": metadata.version("selfeval"),
-        "python": platform.python_version(),
-    }
-
-
-def code_cells(notebook: Path) -> list[str]:
-    """Return the sources of a notebook's code cells."""
-    cells = json.loads(notebook.read_text("utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-
-
-def notebook_hash(notebook: Path) -> str:
-    """Return a hash of a notebook's code: prose and outputs do not count."""
-    return hashlib.sha256(json.dumps(code_cells(notebook)).encode()).hexdigest()[:16]

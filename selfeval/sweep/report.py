@@ -20,7 +20,7 @@ from selfeval.errors import InputError
 from selfeval.paths import DATA, HOME, ROOT, make_private_folder, read_json, write_whole
 from selfeval.records.tables import data_path
 from selfeval.secrets import plain, redact, visible
-from selfeval.sweep.file import given_to, without_findings
+from selfeval.sweep.findings import given_to, without_findings
 
 TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup table tbody td tfoot th thead tr"
 ATTRIBUTES = {
