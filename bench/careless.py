@@ -194,9 +194,9 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),
     ("results.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
-    ("sweep/runs.py", 'and str(old.get("started")) >= after', "and after is not None"),
-    ("sweep/file.py", "len(names) < len(parts) or", "len(names) > len(parts) or"),
-    ("sweep/execute.py", "if not at_work & run.needs]", "if not at_work >= run.needs]"),
+    ("sweep/runs.py", 'is_later = str(manifest.get("started")) >= after', "is_later = after is not None"),
+    ("sweep/file.py", "len(stages) < len(parts) or", "len(stages) > len(parts) or"),
+    ("sweep/execute.py", "if unfinished.isdisjoint(run.needs)]", "if not unfinished >= run.needs]"),
     # above the rooms
     ("reading/parsing.py", "DOUBTFUL = 1 / 5", "DOUBTFUL = 1 / 2"),
     (

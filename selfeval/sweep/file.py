@@ -1,13 +1,13 @@
-"""Sweep files: read one, expand its grids into runs, check everything before the first call; what a run leaves.
+"""Sweep files: read one, expand its grids into runs, check everything before the first call.
 
 name: demo
-variables: {models: [sim/perfect, sim/chance]}   # "{models}" stands for it below; `--set models=[a,b]` sets another
+variables: {models: [sim/perfect, sim/chance]}  # as "{models}" below; `--set models=[a,b]`
 stages:
-- notebook: 01_generate_texts            # a stem in notebooks/, or a path relative to the sweep file
+- notebook: 01_generate_texts  # a stem in notebooks/, or a path relative to the sweep file
   parameters: {corpus: demo, limit: 40, models: "{models}"}                 # the same for all runs
 - notebook: 02_collect_predictions
   parameters: {corpus: demo, answer: free}
-  grid: {models: [sim/perfect, sim/chance], told: [true, false]}  # four runs; `zip` pairs equally long lists
+  grid: {models: [sim/perfect, sim/chance], told: [true, false]}  # four runs
 - notebook: 07_existence
   zip: {models: [sim/perfect, sim/chance], names: [3, 4]}             # two runs
   after: []                              # waits for no other stage
@@ -15,10 +15,10 @@ stages:
   name: analysis                         # the notebook's stem unless given
   parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
 
-Runs of one notebook write apart: each has a folder of its own as `out` where that is not given; only
-01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits for all
-stages before its own, since any of them may write what it reads; `after` names those that it waits for instead. For the
-stages that its parameters refer to as "{stage}" it waits in any case.
+Runs of one notebook write apart: each has a folder of its own as `out` where that is not given;
+only 01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits
+for all stages before its own, since any of them may write what it reads; `after` names those that
+it waits for instead. For the stages that its parameters refer to as "{stage}" it waits in any case.
 """
 
 import hashlib
@@ -40,9 +40,8 @@ from selfeval.providers.models import STRANGERS, decode
 from selfeval.secrets import SECRET_VALUE, is_secret_name
 from selfeval.sweep.runs import Run
 
-TARGETS = {
-    "01_generate_texts": "corpus"
-}  # the parameter that says where a notebook writes; elsewhere `out`
+# the parameter that says where a notebook writes; elsewhere `out`
+TARGETS = {"01_generate_texts": "corpus"}
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 Lists = dict[str, Annotated[list, MinLen(1)]]
 
@@ -65,17 +64,16 @@ class Entry:
             raise InputError("there is `grid` or `zip`, not both")
         if self.zip and len({len(values) for values in self.zip.values()}) > 1:
             raise InputError("the lists of `zip` differ in length")
-        varying = self.grid or self.zip or {}
-        number = math.prod(map(len, varying.values())) if self.grid else 0
-        if number > RUNS:
-            raise InputError(
-                f"`grid` makes {number:,} runs, more than {RUNS:,}; take values out of its lists"
-            )
-        rows = (
-            zip(*varying.values(), strict=True)
-            if self.zip
-            else itertools.product(*varying.values())
-        )
+        if self.zip:
+            varying = self.zip
+            rows = zip(*varying.values(), strict=True)
+        else:
+            varying = self.grid or {}
+            number = math.prod(map(len, varying.values()))
+            if number > RUNS:
+                rule = f"`grid` makes {number:,} runs, more than {RUNS:,}"
+                raise InputError(f"{rule}; take values out of its lists")
+            rows = itertools.product(*varying.values())
         return [dict(zip(varying, row, strict=True)) for row in rows]
 
 
@@ -102,60 +100,69 @@ class Sweep:
         return {name: [*runs] for name, runs in itertools.groupby(self.runs, lambda run: run.stage)}
 
     def is_to_do(self, run: Run, chosen: set[str]) -> bool:
-        """Settle a run whose needs have ended, or tell that it is to be executed. chosen: names of runs to execute."""
+        """Settle a run whose needs have ended, or tell that it is to be executed.
+
+        chosen: the names of the runs to execute.
+        """
         needed = [other for other in self.runs if other.stage in run.needs]
-        run.look(
-            max((other.manifest.get("ended", "to come") for other in needed), default="")
-        )  # no time is after that
+        # no time is after "to come"
+        ends = [other.manifest.get("ended", "to come") for other in needed]
+        run.look(max(ends, default=""))
         if run.status == "done":
             return False
-        lost = next(
-            (other for other in needed if other.status not in ("ok", "done", "to do")), None
-        )
         if run.name not in chosen:
             run.status = "left out"
-        elif lost:
-            run.status, run.cause = (
-                "not started",
-                f"it depends on {lost.name}, which has not finished ({lost.status})",
-            )
+            return False
+        for other in needed:
+            if other.status not in ("ok", "done", "to do"):
+                run.status = "not started"
+                lost = f"{other.name}, which has not finished ({other.status})"
+                run.cause = f"it depends on {lost}"
+                break
         return run.status == "waiting"
 
     def add(self, entry: Entry, base: Path) -> None:
         """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
-        notebook, known = _find_notebook(entry.notebook, base), self.stages
+        notebook = _find_notebook(entry.notebook, base)
+        stages = self.stages
         stage = _check_name(entry.name or notebook.stem)
-        if stage.lower() in map(str.lower, known):
+        if stage.lower() in map(str.lower, stages):
             raise InputError("the name is used twice; give one of them another `name`")
-        after = [*known] if entry.after is None else entry.after
-        if wrong := [name for name in after if name not in known]:
-            raise InputError(f"`after` names {wrong[0]!r}, which is no stage before this one")
-        declared, fixed = declared_parameters(notebook), entry.parameters or {}
+        after = list(stages) if entry.after is None else entry.after
+        for name in after:
+            if name not in stages:
+                raise InputError(f"`after` names {name!r}, which is no stage before this one")
+        declared = declared_parameters(notebook)
+        fixed = entry.parameters or {}
         for varying in entry.sets():
-            if both := fixed.keys() & varying.keys():
+            both = fixed.keys() & varying.keys()
+            if both:
                 raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
-            for name, value in (fixed | varying).items():
+            parameters = fixed | varying
+            for name, value in parameters.items():
                 check_parameter(name, value, declared)
-            run = Run(stage, notebook, self.folder / stage, fixed | varying, needs={*after})
-            self.runs.append(_place_run(run, varying, known, declared))
+            run = Run(stage, notebook, self.folder / stage, parameters, needs=set(after))
+            self.runs.append(_place_run(run, varying, stages, declared))
         _check_places(self.runs)
 
 
 def load(path, out=None, variables=None) -> Sweep:
-    """Read a sweep file, expand its runs and check them all; raise `InputError` with the first problem.
+    """Read a sweep file, expand its runs and check them all.
 
-    out: a folder that replaces `data/runs/<name>`. variables: {name: value} that replace those of the file.
+    out: a folder that replaces `data/runs/<name>`. variables: {name: value} that replace those of
+    the file. Raises `InputError` with the first problem.
     """
     path = Path(path)
-    given = decode(File, _read_yaml(path), path)
-    known = given.variables or {}
-    if unknown := [name for name in variables or {} if name not in known]:
-        raise InputError(
-            f"{path} has no variable {unknown[0]!r}; it has {', '.join(known) or 'none'}."
-        )
-    folder = DATA / "runs" / _check_name(given.name)
+    file = decode(File, _read_yaml(path), path)
+    values = dict(file.variables or {})
+    for name, value in (variables or {}).items():
+        if name not in values:
+            known = ", ".join(values) or "none"
+            raise InputError(f"{path} has no variable {name!r}; it has {known}.")
+        values[name] = value
+    folder = DATA / "runs" / _check_name(file.name)
     sweep = Sweep(Path(out or folder).absolute())
-    for number, entry in enumerate(_fill_in_variables(given.stages, known | (variables or {})), 1):
+    for number, entry in enumerate(_fill_in_variables(file.stages, values), 1):
         try:
             sweep.add(decode(Entry, entry, "its entry"), path.parent)
         except InputError as error:
@@ -175,128 +182,127 @@ def _fill_in_variables(value, variables: dict):
 
 
 def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
-    """Fill in what the parameters of a run refer to, its folder below that of the stage, and where it writes."""
-    portable = dict(run.parameters)
+    """Fill in what the parameters of a run refer to, its folder, and where it writes."""
+    portable = dict(run.parameters)  # with names of runs for folders
     for name, value in portable.items():
-        if names := _stages_named(name, value, known):
-            run.needs |= {*names}
-            runs = [other for stage in names for other in known[stage]]
-            portable[name], folders = (
-                [other.name for other in runs],
-                [str(other.folder) for other in runs],
-            )
-            run.parameters[name] = (
-                folders[0] if declared[name][0] == "str" and len(runs) == 1 else folders
-            )
-    run.key = hashlib.sha256(
-        json.dumps(portable, sort_keys=True, default=str).encode()
-    ).hexdigest()[:10]
+        stages = _stages_named(name, value, known)
+        if not stages:
+            continue
+        run.needs |= set(stages)
+        others = [other for stage in stages for other in known[stage]]
+        portable[name] = [other.name for other in others]
+        folders = [str(other.folder) for other in others]
+        is_text = declared[name][0] == "str"
+        run.parameters[name] = folders[0] if is_text and len(folders) == 1 else folders
+    content = json.dumps(portable, sort_keys=True, default=str)
+    run.key = hashlib.sha256(content.encode()).hexdigest()[:10]
     run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
     if target == "out" and "out" in declared:
         run.parameters.setdefault("out", str(run.folder))
     elif target in declared and not run.parameters.get(target):
-        raise InputError(
-            f"give `{target}`, a name of your own for the texts, by which later stages read them"
-        )
+        rule = "a name of your own for the texts, by which later stages read them"
+        raise InputError(f"give `{target}`, {rule}")
     return run
 
 
 def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
     """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
     parts = value if isinstance(value, list) else [value]
-    names = [
-        match[1] for part in parts if isinstance(part, str) and (match := REFERENCE.fullmatch(part))
-    ]
-    if names and (len(names) < len(parts) or not known.keys() >= {*names}):
+    stages = []
+    for part in parts:
+        match = REFERENCE.fullmatch(part) if isinstance(part, str) else None
+        if match:
+            stages.append(match[1])
+    are_known = known.keys() >= set(stages)
+    if stages and (len(stages) < len(parts) or not are_known):
         raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
-    return names
+    return stages
 
 
 def _read_yaml(path: Path):
-    """Read YAML without tags that make objects, and without keys that silently win over an earlier one."""
+    """Read YAML without tags that make objects, and without keys that stand there twice."""
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node, deep=False):
             names = [key.value for key, _ in node.value if not isinstance(key.value, list)]
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {twice[0]!r} twice", node.start_mark
-                )
+            for name in names:
+                if names.count(name) > 1:
+                    problem = f"the key {name!r} twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
             return super().construct_mapping(node, deep)
 
     try:
         return read_yaml(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (
-        OSError,
-        ValueError,
-        RecursionError,
-        yaml.YAMLError,
-    ) as error:  # without the line's text: it may be a key
-        mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        # without the line's text: it may be a key
+        mark = getattr(error, "problem_mark", None)
+        why = getattr(error, "problem", error)
         line = f" in line {mark.line + 1}" if mark else ""
         raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
 def _check_name(text: str) -> str:
+    """Return a name of a sweep or stage; refuse one that is no name of a folder."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
-        raise InputError(
-            f"the name {text!r} must be letters, digits, dots, dashes or underscores; give another `name`"
-        )
+        rule = "must be letters, digits, dots, dashes or underscores"
+        raise InputError(f"the name {text!r} {rule}; give another `name`")
     return text
 
 
 def _check_places(runs: list[Run]) -> None:
-    """Refuse two runs of one notebook that would write to one place: the later one would replace what is there."""
-    found = {}
+    """Refuse two runs of one notebook that would write to one place: one would be replaced."""
+    writers: dict[tuple, Run] = {}
     for run in runs:
         name = TARGETS.get(run.notebook.stem, "out")
         place = str(run.parameters.get(name, run.folder))
-        if (other := found.setdefault((run.notebook, place), run)) is not run:
-            remedy = "put models into one list, or take the parameter out of the file: each run has its own folder"
-            raise InputError(
-                f"{other.name} and {run.name} write to one {name!r}, {place!r}: {remedy}"
-            )
+        other = writers.setdefault((run.notebook, place), run)
+        if other is not run:
+            both = f"{other.name} and {run.name} write to one {name!r}, {place!r}"
+            remedy = "put models into one list, or take the parameter out of the file"
+            raise InputError(f"{both}: {remedy}: each run has its own folder")
 
 
-def _find_notebook(given: str, base: Path) -> Path:
-    folder, stem = ROOT / "notebooks", given.removesuffix(".ipynb")
-    for file in (folder / f"{stem}.ipynb", base / given, base / f"{given}.ipynb"):
+def _find_notebook(name: str, base: Path) -> Path:
+    """Return a notebook of the package by its stem, or one by its path from the sweep file."""
+    packaged = ROOT / "notebooks"
+    stem = name.removesuffix(".ipynb")
+    for file in (packaged / f"{stem}.ipynb", base / name, base / f"{name}.ipynb"):
         if file.is_file():
             return file.resolve()
-    raise InputError(
-        f"there is no notebook {given!r}{did_you_mean(stem, [f.stem for f in folder.glob('*.ipynb')])}"
-    )
+    stems = [file.stem for file in packaged.glob("*.ipynb")]
+    raise InputError(f"there is no notebook {name!r}{did_you_mean(stem, stems)}")
 
 
 def declared_parameters(notebook: Path) -> dict[str, tuple]:
-    """Return {parameter: (annotation, default as it stands there)} of a notebook, as papermill sees them."""
+    """Return {parameter: (annotation, default)} of a notebook, as papermill sees them."""
     from papermill import inspect_notebook  # takes two seconds
 
-    found = inspect_notebook(str(notebook))
-    return {
-        name: (each["inferred_type_name"], yaml.safe_load(each["default"]))
-        for name, each in found.items()
-    }
+    declared = {}
+    for name, parameter in inspect_notebook(str(notebook)).items():
+        default = yaml.safe_load(parameter["default"])
+        declared[name] = (parameter["inferred_type_name"], default)
+    return declared
 
 
 def check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill stores values three times."""
     names = [name, *value] if isinstance(value, dict) else [name]
-    if any(map(is_secret_name, map(str, names))) or SECRET_VALUE.search(
-        json.dumps(value, default=str)
-    ):
-        raise InputError(
-            f"`{name}` looks like a secret; keys come from the environment (or .env), never parameters"
-        )
+    has_secret_name = any(is_secret_name(str(part)) for part in names)
+    if has_secret_name or SECRET_VALUE.search(json.dumps(value, default=str)):
+        remedy = "keys come from the environment (or .env), never parameters"
+        raise InputError(f"`{name}` looks like a secret; {remedy}")
     if name not in declared:
         raise InputError(f"the notebook has no parameter {name!r}{meant_by(str(name), declared)}")
 
 
 def slug(varying: dict, key: str) -> str:
-    """Return a folder name that shows what varies; the hash keeps apart what looks alike, also in letter case."""
+    """Return a folder name that shows what varies; the key keeps apart what looks alike."""
     parts = []
     for name, value in varying.items():
-        text = value if isinstance(value, str) else f"{name}-{json.dumps(value, default=str)}"
+        text = value
+        if not isinstance(value, str):
+            text = f"{name}-{json.dumps(value, default=str)}"
         parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:40])
-    return "_".join([*[*filter(None, parts)][:4], key])
+    shown = list(filter(None, parts))[:4]
+    return "_".join([*shown, key])

@@ -6,28 +6,28 @@ from collections.abc import Mapping
 
 from selfeval.paths import committed_runs, own_parameters
 
-FINDING = "committed"  # tag of a cell that says what a committed notebook found
+# tag of a cell that says what a committed notebook found
+FINDING = "committed"
 
 
 def without_findings(notebook, given: Mapping | None = None):
-    """Return a notebook without what the committed one found, unless its parameters are those of the committed one.
+    """Return a notebook without what the committed one found, unless it has its parameters.
 
-    notebook: of nbformat. given: the parameters of a run, where the notebook does not hold them itself.
+    notebook: of nbformat. given: the parameters of a run, where the notebook does not hold them
+    itself.
     """
     values = given_to(notebook) | dict(given or {})
-    for known in committed_runs().values():
-        if known["parameters"].keys() <= values.keys() and not own_parameters(
-            known["parameters"], values
-        ):
+    for committed in committed_runs().values():
+        parameters = committed["parameters"]
+        if parameters.keys() <= values.keys() and not own_parameters(parameters, values):
             return notebook
-    notebook.cells = [
-        cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())
-    ]
+    kept = [cell for cell in notebook.cells if FINDING not in cell.metadata.get("tags", ())]
+    notebook.cells = kept
     return notebook
 
 
 def given_to(notebook) -> dict:
-    """Return the values of a notebook's parameters: those that stand in its cell, then those that papermill gave it."""
+    """Return the values of a notebook's parameters: those in its cell, then papermill's."""
     values = {}
     for tag in ("parameters", "injected-parameters"):
         for cell in notebook.cells:
@@ -37,17 +37,19 @@ def given_to(notebook) -> dict:
 
 
 def _plain_values(code: str) -> dict:
-    """Return {name: value} of the lines `name = value` and `name: type = value` with a plain value."""
-    found = {}
+    """Return {name: value} of lines such as `name = value` and `name: type = value`."""
+    values = {}
     with contextlib.suppress(SyntaxError):
-        for line in ast.parse(code).body:
-            names = (
-                line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
-            )
-            if not isinstance(names[0], ast.Name):
+        for statement in ast.parse(code).body:
+            target = None
+            if isinstance(statement, ast.Assign):
+                target = statement.targets[0]
+            elif isinstance(statement, ast.AnnAssign) and statement.value:
+                target = statement.target
+            if not isinstance(target, ast.Name):
                 continue
             try:
-                found[names[0].id] = ast.literal_eval(line.value)
+                values[target.id] = ast.literal_eval(statement.value)
             except ValueError:  # it is computed
-                found[names[0].id] = ast.unparse(line.value)
-    return found
+                values[target.id] = ast.unparse(statement.value)
+    return values

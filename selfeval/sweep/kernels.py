@@ -9,10 +9,11 @@ from jupyter_client.manager import AsyncKernelManager
 class KernelManager(AsyncKernelManager):
     """A manager of one kernel, which talks over Unix sockets in a folder of this user's.
 
-    Ports of this machine are open to all its users, and who listens to a kernel's needs no key to read what it sends.
+    Ports of this machine are open to all its users, and who listens to a kernel's needs no key to
+    read what it sends.
 
-    folder: where the sockets are. options: of the kernel's process (`env`, `cwd`, `stdout`, `stderr`) as
-    `subprocess.Popen` takes them. stopped: tells whether the kernel is to end.
+    folder: where the sockets are. options: of the kernel's process (`env`, `cwd`, `stdout`,
+    `stderr`) as `subprocess.Popen` takes them. stopped: tells whether the kernel is to end.
     """
 
     folder, options, stopped = "", None, staticmethod(bool)
@@ -27,9 +28,12 @@ class KernelManager(AsyncKernelManager):
         return await super()._async_pre_start_kernel(**kw, **self.options)
 
     async def _async_is_alive(self):
-        """Tell whether the kernel runs, which is asked every second; where it is to end, end it with what it started.
+        """Tell whether the kernel runs, which is asked every second.
 
-        What a notebook started in a session of its own, like the shared server of the embedded model, stays.
+        Where it is to end, end it with what it started.
+
+        What a notebook started in a session of its own, like the shared server of the embedded
+        model, stays.
         """
         if self.stopped():
             await self._async_signal_kernel(signal.SIGKILL)

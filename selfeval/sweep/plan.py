@@ -16,7 +16,8 @@ from selfeval.sweep.pooled import pooled_runs
 from selfeval.sweep.runs import code_cells
 
 ASKS = re.compile(
-    r"\b(Client|EvalRunner|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()"
+    r"\b(Client|EvalRunner"
+    r"|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()"
 )
 
 # Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a
@@ -29,28 +30,29 @@ ASKS = re.compile(
 def count(
     sweep: Sweep, here: Callable, *, only=(), max_cost=None, confirm: Callable | None = None
 ) -> int:
-    """Print what would be done and what it would take; return 0, or 1 where that cannot be told for a run.
+    """Print what would be done and what it would take; return 1 where a run cannot be counted.
 
-    here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the number of replies to buy,
-    where there are any and all is told.
+    here: `threads`. only: patterns of runs. max_cost: not looked at. confirm: called with the
+    number of replies to buy, where there are any and all is told.
     """
     chosen = choose(sweep, only)
     for sentence in pooled_runs(sweep):
         print(sentence)
     for run in sweep.runs:
-        run.status = "to do" if sweep.is_to_do(run, chosen) else run.status
-        print(f"{run.status:11}  {run.name}{f'  ({run.cause})' if run.cause else ''}")
+        if sweep.is_to_do(run, chosen):
+            run.status = "to do"
+        cause = f"  ({run.cause})" if run.cause else ""
+        print(f"{run.status:11}  {run.name}{cause}")
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
         base = Path(name).resolve()
         planned, variables = shadow(sweep, base)
         with here(variables=variables) as submit:
             work(planned, submit, chosen, tell=lambda *_, **__: None)
         rows = prices(base)
-    print(
-        f"\n{sum(run.status == 'to do' for run in sweep.runs)} of {len(sweep.runs)} runs to do; ",
-        end="",
-    )
-    to_buy, broken = print_calls(rows), [run for run in planned.runs if run.status != "ok"]
+    to_do = [run for run in sweep.runs if run.status == "to do"]
+    print(f"\n{len(to_do)} of {len(sweep.runs)} runs to do; ", end="")
+    to_buy = print_calls(rows)
+    broken = [run for run in planned.runs if run.status != "ok"]
     for run in broken:
         print(f"at least: {run.name} could not be counted to its end: {run.cause}")
     if confirm and to_buy and not broken:
@@ -59,25 +61,26 @@ def count(
 
 
 def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
-    """Return the runs to look through, on a shadow of data/ in a folder, and the variables of their kernels."""
+    """Return the runs to look through, on a shadow of data/, and the variables of their kernels."""
     root = base / "root"  # every file stands below it as it does below /
     planned = Sweep(root)
-    for each in DATA.glob("*"):
-        if each.name not in ("runs", "store", "report"):
-            mirror(each, root)
+    for path in DATA.glob("*"):
+        if path.name not in ("runs", "store", "report"):
+            mirror(path, root)
     for run in sweep.runs:
-        if run.status == "to do" and any(map(ASKS.search, code_cells(run.notebook))):
-            new = replace(
-                run, folder=Path(f"{root}{run.folder}"), key="", status="waiting"
-            )  # without a key never done
-            new.parameters = {name: inside(value, root) for name, value in run.parameters.items()}
-            planned.runs.append(new)
-    variables = dict.fromkeys(
-        (key for provider in models.providers().values() for key in provider.keys), ""
-    )
-    variables |= {
+        asks = any(map(ASKS.search, code_cells(run.notebook)))
+        if run.status == "to do" and asks:
+            folder = Path(f"{root}{run.folder}")
+            parameters = {name: inside(value, root) for name, value in run.parameters.items()}
+            # without a key it is never done
+            of_shadow = replace(run, folder=folder, parameters=parameters, key="", status="waiting")
+            planned.runs.append(of_shadow)
+    variables = {
         "SELFEVAL_PLAN": str(base),
         "SELFEVAL_DATA": f"{root}{DATA}",
         "SELFEVAL_MAX_COST": "",
+        "SELFEVAL_STORE": str(place(None)),
     }
-    return planned, variables | {"SELFEVAL_STORE": str(place(None))}
+    for provider in models.providers().values():
+        variables |= dict.fromkeys(provider.keys, "")
+    return planned, variables

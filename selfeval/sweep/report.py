@@ -1,7 +1,8 @@
-"""The report: executed notebooks as pages that open from disk without a network, and a page that lists them.
+"""The report: executed notebooks as pages that open from disk, and a page that lists them.
 
-Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whole, since its templates do not escape
-everything that a model may have said, and a content security policy forbids all scripts.
+Nothing on a page runs or loads: nbconvert's HTML is cleaned once more as a whole, since its
+templates do not escape everything that a model may have said, and a content security policy forbids
+all scripts.
 """
 
 import contextlib
@@ -22,31 +23,42 @@ from selfeval.records.tables import data_path
 from selfeval.secrets import plain, redact, visible
 from selfeval.sweep.findings import given_to, without_findings
 
-TAGS = "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup table tbody td tfoot th thead tr"
+TAGS = (
+    "br caption details div h1 h2 h3 h4 h5 h6 hr img p pre span sub summary sup "
+    "table tbody td tfoot th thead tr"
+)
+
+
+def _is_of_image(_, name: str, value: str) -> bool:
+    """Tell whether an image may have an attribute: a text, or a picture that it holds itself."""
+    return name == "alt" or (name == "src" and value.startswith("data:image/"))
+
+
 ATTRIBUTES = {
     "*": ["class", "title", "colspan", "rowspan"],
     "a": ["href"],
-    "img": lambda _, name, value: (
-        name == "alt" or (name == "src" and value.startswith("data:image/"))
-    ),
+    "img": _is_of_image,
 }
 CLEANER = bleach.Cleaner(
     {*bleach.ALLOWED_TAGS, *TAGS.split()}, ATTRIBUTES, {"http", "https", "mailto", "data"}
 )
-DROPPED = re.compile(
-    r"<(style|script)\b.*?</\1\s*>", re.I | re.S
-)  # else they would stand there as text
+# what would stand there as text
+DROPPED = re.compile(r"<(style|script)\b.*?</\1\s*>", re.I | re.S)
 EXPORTER = HTMLExporter(template_name="basic", exclude_anchor_links=True)
-ASKED = ("models", "evaluators", "agent", "jurors")  # parameters that name models
-STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; max-width: 72rem; padding: 1rem; }
+# parameters that name models
+ASKED = ("models", "evaluators", "agent", "jurors")
+STYLE = """body { font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; padding: 1rem; }
+body { max-width: 72rem; }
 img { max-width: 100%; } pre { white-space: pre-wrap; } pre, p { overflow-wrap: anywhere; }
 td { overflow-wrap: anywhere; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
+# how every page of a report begins, so that the next report knows what it may replace
 MARK = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-"""  # how every page of a report begins, so that the next report knows what it may replace
+"""
+HEADS = ("title", "run", "models", "date", "conclusion", "ended")
 PAGE = """{mark}<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
 {body}
@@ -59,50 +71,53 @@ def build(
 ) -> Path:
     """Write a page for each notebook below folders, and one that lists them; return the latter.
 
-    folders: of sweeps or runs, or with notebooks; none: data/runs, or where there is no sweep notebooks/. out:
-    data/report unless named. title: of the list. Raises `InputError` where a folder is missing or has no notebook,
-    or where `out` holds something else.
+    folders: of sweeps or runs, or with notebooks; none: data/runs, or where there is no sweep
+    notebooks/. out: data/report unless named. title: of the list. Raises `InputError` where a
+    folder is missing or has no notebook, or where `out` holds something else.
     """
-    out, runs = Path(out or DATA / "report"), DATA / "runs"
+    out = Path(out or DATA / "report")
     earlier = _pages_of(out)
-    folders = [*map(Path, folders)] or [runs if runs.is_dir() else ROOT / "notebooks"]
+    folders = [Path(folder) for folder in folders]
+    if not folders:
+        runs = DATA / "runs"
+        folders = [runs if runs.is_dir() else ROOT / "notebooks"]
     files = _notebooks(folders)
     for page in earlier:
         page.unlink()
     make_private_folder(out)
-    rows = [
-        [f"<b>{head}</b>" for head in ("title", "run", "models", "date", "conclusion", "ended")]
-    ]
+    rows = [_row([f"<b>{head}</b>" for head in HEADS])]
     for number, file in enumerate(files, 1):
         above = _above(file, folders)
-        name, (heading, body) = f"pages/{number:03}.html", _page(file, above)
-        write_whole(
-            out / name, _html(heading, f'<p><a href="../index.html">All runs</a></p>\n{body}')
-        )
-        rows.append((f'<a href="{name}">{escape(heading)}</a>', *_facts(file, above)))
-    table = "\n".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    write_whole(
-        out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n<table>\n{table}\n</table>")
-    )
+        heading, body = _page(file, above)
+        name = f"pages/{number:03}.html"
+        back = '<p><a href="../index.html">All runs</a></p>'
+        write_whole(out / name, _html(heading, f"{back}\n{body}"))
+        link = f'<a href="{name}">{escape(heading)}</a>'
+        rows.append(_row([link, *_facts(file, above)]))
+    table = "\n".join(["<table>", *rows, "</table>"])
+    write_whole(out / "index.html", _html(title, f"<h1>{escape(title)}</h1>\n{table}"))
     return out / "index.html"
 
 
+def _row(cells: Sequence[str]) -> str:
+    """Return a row of a table, in HTML."""
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
 def _pages_of(out: Path) -> list[Path]:
-    """Return the pages of the report in a folder; raise `InputError` where it holds anything else."""
-    found = []
-    for file in [*_files_of(out), *_files_of(out / "pages")]:
-        if file == out / "pages" and file.is_dir() and not file.is_symlink():
+    """Return the pages of the report in a folder; refuse one that holds anything else."""
+    below = out / "pages"
+    pages = []
+    for file in [*_files_of(out), *_files_of(below)]:
+        if file == below and file.is_dir() and not file.is_symlink():
             continue
-        is_named = file == out / "index.html" or file.parent == out / "pages"
+        is_named = file == out / "index.html" or file.parent == below
         if not (is_named and _is_page(file)):
-            raise InputError(
-                f"The folder {out} holds files that are not of a report, such as {file.relative_to(out)}; name an "
-                "empty one with --out."
-            )
-        found.append(file)
-    return found
+            such = f"such as {file.relative_to(out)}"
+            rule = f"The folder {out} holds files that are not of a report, {such}"
+            raise InputError(f"{rule}; name an empty one with --out.")
+        pages.append(file)
+    return pages
 
 
 def _files_of(folder: Path) -> list[Path]:
@@ -119,61 +134,56 @@ def _is_page(file: Path) -> bool:
 
 def _notebooks(folders: list[Path]) -> list[Path]:
     """Return the notebooks below folders, those of runs as they began."""
-    found = []
+    notebooks = []
     for folder in folders:
-        these = [
-            file
-            for file in folder.resolve().rglob("*.ipynb")
-            if ".ipynb_checkpoints" not in file.parts
-        ]
-        if not these:
-            raise InputError(
-                f"There is no notebook below {folder} to report; name a sweep's, such as data/runs/demo."
-            )
-        found += these
-    return sorted(
-        found,
-        key=lambda file: (str(read_json(file.with_name("manifest.json")).get("started")), file),
-    )
+        files = [*folder.resolve().rglob("*.ipynb")]
+        files = [file for file in files if ".ipynb_checkpoints" not in file.parts]
+        if not files:
+            remedy = "name a sweep's, such as data/runs/demo"
+            raise InputError(f"There is no notebook below {folder} to report; {remedy}.")
+        notebooks += files
+    return sorted(notebooks, key=lambda file: (str(_manifest(file).get("started")), file))
+
+
+def _manifest(file: Path) -> dict:
+    """Return the manifest of the run of a notebook, {} without one."""
+    return read_json(file.with_name("manifest.json"))
 
 
 def _above(file: Path, folders: Sequence[Path]) -> list[str]:
     """Return the beginnings of paths that say where on this machine something lies, longest first.
 
-    They are the project, the home, where Python and its packages are, what is above the folders of the report, and what
-    is above any other file or folder that a parameter of the run names.
+    They are the project, the home, where Python and its packages are, what is above the folders of
+    the report, and what is above any other file or folder that a parameter of the run names.
     """
     folders = [*map(Path.absolute, folders), *map(Path.resolve, folders)]
-    given = read_json(file.with_name("manifest.json")).get("parameters", {})
-    with contextlib.suppress(
-        Exception
-    ):  # whatever a notebook holds that is cut off; its page says so
-        given = given_to(nbformat.read(file, as_version=4)) | given
-    named = [Path(text) for text in _texts(given) if text.startswith("/") and text.isprintable()]
-    elsewhere = [
-        place for place in named if not any(place.is_relative_to(folder) for folder in folders)
-    ]
-    python = [
-        Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")
-    ]  # tracebacks have them
-    places = [
-        HOME,
-        ROOT,
-        Path.cwd(),
-        Path.home(),
-        *python,
-        *(place.parent for place in (*folders, *elsewhere)),
-    ]
-    return sorted({f"{place}/" for place in places} - {"//"}, key=len, reverse=True)
+    parameters = _manifest(file).get("parameters", {})
+    with contextlib.suppress(Exception):  # of whatever is cut off; its page says so
+        parameters = given_to(nbformat.read(file, as_version=4)) | parameters
+    places = {HOME, ROOT, Path.cwd(), Path.home()}
+    # tracebacks have these
+    places |= {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")}
+    places |= {folder.parent for folder in folders}
+    for text in _texts(parameters):
+        if text.startswith("/") and text.isprintable():
+            path = Path(text)
+            if not any(path.is_relative_to(folder) for folder in folders):
+                places.add(path.parent)
+    beginnings = {f"{place}/" for place in places} - {"//"}
+    return sorted(beginnings, key=len, reverse=True)
 
 
 def _texts(value) -> list[str]:
     """Return all texts in a value, also those in lists and dictionaries."""
     if isinstance(value, dict):
         value = [*value, *value.values()]
+    if isinstance(value, str):
+        return [value]
+    texts = []
     if isinstance(value, list | tuple):
-        return [text for part in value for text in _texts(part)]
-    return [value] if isinstance(value, str) else []
+        for part in value:
+            texts += _texts(part)
+    return texts
 
 
 def _page(file: Path, above: Sequence[str]) -> tuple[str, str]:
@@ -186,26 +196,30 @@ def _page(file: Path, above: Sequence[str]) -> tuple[str, str]:
         return file.parent.name, escape(_clean(why, above))
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     heading = re.search(r"^#+ +(.+)$", prose, re.M)
-    return _clean(heading[1] if heading else file.stem, above), CLEANER.clean(DROPPED.sub("", page))
+    title = heading[1] if heading else file.stem
+    return _clean(title, above), CLEANER.clean(DROPPED.sub("", page))
 
 
 def _facts(file: Path, above: Sequence[str]) -> list[str]:
     """Return what the list says about a notebook besides its title, as HTML."""
-    manifest = read_json(file.with_name("manifest.json"))
-    given = manifest.get("parameters", {})
-    models = re.sub(r"[\[\]']", "", " ".join(str(given[name]) for name in ASKED if name in given))
-    run, date = str(file.parent) if manifest else file.name, manifest.get("ended", "")[:10]
-    ended = " ".join(manifest.get(name, "") for name in ("status", "cause"))
-    results = data_path(given.get("out") or file.parent)
+    manifest = _manifest(file)
+    parameters = manifest.get("parameters", {})
+    named = [str(parameters[name]) for name in ASKED if name in parameters]
+    results = data_path(parameters.get("out") or file.parent)
     if not results.is_dir():  # the runs were moved, and with them what stands beside the notebook
         results = file.parent
-    return [
-        escape(_clean(text, above)) for text in (run, models, date, _conclusion(results), ended)
-    ]
+    facts = {
+        "run": str(file.parent) if manifest else file.name,
+        "models": re.sub(r"[\[\]']", "", " ".join(named)),
+        "date": manifest.get("ended", "")[:10],
+        "conclusion": _conclusion(results),
+        "ended": f"{manifest.get('status', '')} {manifest.get('cause', '')}",
+    }
+    return [escape(_clean(text, above)) for text in facts.values()]
 
 
 def _conclusion(folder: Path) -> str:
-    """Return what the main table of a run's result concludes, as the command prints it; "" where there is none."""
+    """Return what the main table of a run's result concludes; "" where there is none."""
     from selfeval.estimates import saved, summaries  # with it come pandas and the evaluations
 
     if not any((folder / name).is_file() for name in saved.MAIN):
