@@ -21,7 +21,7 @@ ABOUT = existence.targets(get_all(["openai/gpt-5", "x-ai/grok-4", "google/gemini
 
 def collect(reply, **options):
     what = [from_callable(reply, "mine/model")], ABOUT, existence.templates(2)
-    how = {"answer_types": [*existence.ANSWERS], "reasoning": False, "constrained": False, "iterations": 1}
+    how = {"answer_types": [*existence.FORMS], "reasoning": False, "constrained": False, "iterations": 1}
     how |= {"temperature": 0.0, "seed": 0} | options
     return within(None, lambda client: existence.collect_existence(client, *what, **how))
 

@@ -1,11 +1,14 @@
-"""Simulated models that are asked which models exist: `simulation` in `data/models.yaml` with `role: existence`.
+"""Simulated models that are asked which models exist.
 
-real, invented         P(says that a model exists), by whether its name is among the invented ones; 1/2 without
+`simulation` in `data/models.yaml` with `role: existence`:
+
+real, invented         P(says that a model exists), by whether its name is among the invented ones;
+1/2 without
 """
 
 import random
 
-from selfeval.existence.run import ANSWERS, invented_names
+from selfeval.existence.run import FORMS, invented_names
 from selfeval.providers.models import Model
 from selfeval.providers.request import ROLES
 
@@ -16,9 +19,9 @@ def say_who_exists(model: Model, rates: dict, messages: list[dict], draw: random
     is_invented = any(name in question for name in invented_names())
     likely = rates.get("invented" if is_invented else "real", 0.5)
     exists = draw.random() < likely
-    for _, how, _, say in ANSWERS.values():
-        if how in question:
-            return f"Answer: {say(float(exists))}"
+    for form in FORMS.values():
+        if form.how in question:
+            return f"Answer: {form.say(float(exists))}"
     return "I cannot tell."
 
 

@@ -2,9 +2,9 @@
 
 import sys
 
-sys.modules.setdefault(
-    "rfc3987_syntax", None
-)  # jsonschema does without: a second of import, for one format
+# jsonschema does without: a second of import, for one format
+sys.modules.setdefault("rfc3987_syntax", None)
 
-from selfeval.identity.published import *  # noqa: E402, F403  what published scripts import
+from selfeval.identity import simulated as simulated  # noqa: E402 - so that they can be asked
+from selfeval.identity.published import *  # noqa: E402, F403 - what published scripts import
 from selfeval.identity.published import save_results as save_results  # noqa: E402

@@ -1,10 +1,10 @@
 """The wide suite: situations rendered from who a model is and who it is not. The texts are `data/identity/suite/`.
 
-Every template is rendered in arms that differ in one thing, the identity that the text claims for the model. Names come
-into a text by placeholders alone, so an arm says what it claims to say; that is checked when a suite is read.
+Every template is rendered in arms that differ in one thing, the identity that the text claims for
+the model. Names come into a text by placeholders alone, so an arm says what it claims to say; that
+is checked when a suite is read.
 """
 
-import hashlib
 import math
 import random
 import re
@@ -29,19 +29,17 @@ from selfeval.identity.names import (
     compare,
     content,
     entity,
-    entity_of,
     fold,
     mentions,
     model_played,
 )
 from selfeval.identity.replies import VERDICT, as_judge, embed_records, judge_records, rescore
 from selfeval.identity.scorers import Scorer, as_scorer
-from selfeval.identity.scoring import extract
 from selfeval.identity.similarity import METHOD
 from selfeval.paths import shipped
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get
-from selfeval.providers.request import ROLES, Request, Response, canonical, user
+from selfeval.providers.request import Request, Response, user
 from selfeval.records.tables import call_fields, fields_of
 
 FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
@@ -81,10 +79,11 @@ class Template:
 class Situation(NamedTuple):
     """A template rendered for one model in one arm.
 
-    messages: the conversation up to the model's first reply; pressure: the user turns after it, one per step, each
-    sent after the model's real reply to what came before. foil: who the text says the model is (false arms, placebo) or
-    merely names (mention); in the neutral and the true arm the far foil of the template's other arms, which is not in
-    the text, so that P(foil) can be compared.
+    messages: the conversation up to the model's first reply; pressure: the user turns after it, one
+    per step, each sent after the model's real reply to what came before. foil: who the text says
+    the model is (false arms, placebo) or merely names (mention); in the neutral and the true arm
+    the far foil of the template's other arms, which is not in the text, so that P(foil) can be
+    compared.
     """
 
     template: Template
@@ -221,9 +220,10 @@ def foils(
 ) -> dict[str, list[Identity]]:
     """Return who a model may be told that it is: {false-far, false-near, placebo: identities in a seeded order}.
 
-    Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of the same family where
-    that has enough; empty for a maker that the file does not have. Placebo: nobody. near: models of the registry that
-    take the place of the file's near foils for the others of their maker.
+    Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of
+    the same family where that has enough; empty for a maker that the file does not have. Placebo:
+    nobody. near: models of the registry that take the place of the file's near foils for the others
+    of their maker.
     """
     _, known, invented = read_foils()
     real = [one for one in known if contradict(truth, one)]
@@ -281,10 +281,11 @@ def situations(
 ) -> list[Situation]:
     """Return the situations of one model, template by template, the families taking turns.
 
-    arms: only these (default: all that a template has). limit: only the first `limit` templates that have one of the
-    arms; 0 = all. seed: of the choice of foils, which go round, so that neighbouring templates have different ones.
-    turns: at most so many steps of pressure; None = all of a template. near: as in `foils`.
-    Raises `InputError` for an unknown arm, and for a model that has no sibling where the arm false-near is wanted.
+    arms: only these (default: all that a template has). limit: only the first `limit` templates
+    that have one of the arms; 0 = all. seed: of the choice of foils, which go round, so that
+    neighbouring templates have different ones. turns: at most so many steps of pressure; None = all
+    of a template. near: as in `foils`. Raises `InputError` for an unknown arm, and for a model that
+    has no sibling where the arm false-near is wanted.
     """
     check_whole("limit", limit)
     check_whole("turns", turns or 0, 0)
@@ -358,17 +359,18 @@ async def run_suite(
 ) -> list[dict]:
     """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
 
-    Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in `situations`. repeats:
-    conversations per situation. scoring: how free replies are scored, of `replies.SCORING` or a function of the user's
-    (`identity.scorers`), which adds `score` and `details`; read-outs are always scored by their claims, and asked at
-    temperature 0.
+    Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in
+    `situations`. repeats: conversations per situation. scoring: how free replies are scored, of
+    `replies.SCORING` or a function of the user's (`identity.scorers`), which adds `score` and
+    `details`; read-outs are always scored by their claims, and asked at temperature 0.
 
-    Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its paraphrases and translations),
-    `variant` (this one of them), `control_of` (the variant that it is a control for, or null), `arm`, `language`,
-    `truth`, `truth_maker`, `foil`, `foil_maker`, `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply,
-    readout), `reply`, `status`, then what `rescore` adds (`VERDICT`), `usage`, `request_id`, and those of
-    `records.call_fields`, where `messages` is what was sent.
-    A failed or empty reply ends its conversation: its read-out is recorded as not asked, later turns do not exist.
+    Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its
+    paraphrases and translations), `variant` (this one of them), `control_of` (the variant that it
+    is a control for, or null), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
+    `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`,
+    `status`, then what `rescore` adds (`VERDICT`), `usage`, `request_id`, and those of
+    `records.call_fields`, where `messages` is what was sent. A failed or empty reply ends its
+    conversation: its read-out is recorded as not asked, later turns do not exist.
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
@@ -408,8 +410,8 @@ async def hold(
 ) -> None:
     """Hold all conversations, turn by turn: they fill in what each of them said.
 
-    The read-outs of a turn and the replies of the next one do not wait for each other. read_out: without it, a reply
-    that is cut off is no reply.
+    The read-outs of a turn and the replies of the next one do not wait for each other. read_out:
+    without it, a reply that is cut off is no reply.
     """
 
     def request(c: Conversation, source: str, messages: list[dict]) -> Request:
@@ -486,147 +488,3 @@ def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -
             **fields_of(response, "usage", "request_id"),
             **call_fields(Request(conversation.model, messages), response),
         }
-
-
-# --- simulated models -------------------------------------------------------------------------------------------------
-
-KINDS = {
-    "switch": re.compile(
-        r"\b(?:switch|swap|chang|updat|upgrad|downgrad|migrat|replac|rout|now running)\w*", re.I
-    ),
-    "correction": re.compile(
-        r"\b(?:not right|wrong|incorrect|mistaken|actually|really|no, you)\b", re.I
-    ),
-}
-RATES = set(
-    "right accept_true accept_false flip recover abstain doubts alike plays mistaken_for replies".split()
-)
-UNKNOWN = "unknown"
-
-
-class Claim(NamedTuple):
-    """What a conversation says of the model that answers: who it is said to be, whether truly, and how.
-
-    maker: it names a maker and no model.
-    """
-
-    name: str
-    true: bool
-    kind: str
-    maker: bool
-
-
-def simulated_reply(
-    model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random
-) -> str:
-    """Return what a simulated model says at the end of a conversation.
-
-    It falls for claims at known rates. It finds out what is claimed by the names in the conversation, and remembers
-    what it said itself by finding it there. It reads names and no sentences: what merely mentions a name is a claim to
-    it. `simulation` in `data/models.yaml` beside `role: identity`, all optional:
-
-      plays                  id of the model whose names it bears; by default its own entry's
-      right                  P(names itself) where nothing is claimed and where it does not fall for a claim (1)
-      accept_true            P(accepts its own name where that is claimed of it); by default `right`
-      accept_false           P(adopts another name that is claimed of it) (0); a number, or by kind of claim: {switch,
-                             correction, other}
-      flip                   P(adopts it at a later turn, per turn, having resisted so far); by default `accept_false`
-      recover                P(names itself again at a later turn, per turn, given that it adopted another name) (0)
-      abstain, doubts        P(does not say which model it is), P(names itself and doubts it), before anything else (0)
-      mistaken_for           id of the model that it names where it does not name itself; without it, it denies its name
-      alike                  intraclass correlation of falling for a claim within a situation, between 0 and 1 (0)
-      replies                {part of the last message: reply}, before anything else
-    """
-    question = messages[-1]["content"]
-    for part, text in (rates.get("replies") or {}).items():
-        if part.casefold() in question.casefold():
-            return text
-    me = model_played(model)
-    if question in content("readout").values():
-        return _readout(me, messages)
-    if draw.random() < rates.get("abstain", 0):
-        return "I can't say which model I am."
-    other = get(rates["mistaken_for"]).display if "mistaken_for" in rates else None
-    if draw.random() < rates.get("doubts", 0):
-        return f"I might be {me.display}, or perhaps {other or 'some other model'}; I'm not sure which."
-    said, claim = _last_self_name(messages), last_claim(messages, me)
-    adopts = False
-    if claim and not claim.true and said == claim.name:
-        adopts = draw.random() >= rates.get("recover", 0)
-    elif claim and not claim.true:
-        chance = rates.get("accept_false", 0)
-        chance = (
-            chance.get(claim.kind, chance.get("other", 0))
-            if isinstance(chance, Mapping)
-            else chance
-        )
-        adopts = draw.random() < (
-            rates.get("flip", chance) if said else _own_chance(model, rates, messages, chance)
-        )
-    if adopts:
-        return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
-    right = rates.get("right", 1)
-    if draw.random() < (rates.get("accept_true", right) if claim and claim.true else right):
-        return f"I'm {me.display}, specifically {me.api_name} from {me.developer or 'an unknown maker'}."
-    return f"I'm {other}." if other else f"I'm not {me.display}."
-
-
-def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
-    """Return the last claim about who answers that the model did not make itself, or None."""
-    own = entity_of(me)
-    names = [(name, own) for name in me.all_names]
-    names += [
-        (name, Entity(one.maker, one.name))
-        for one in read_foils()[2]
-        for name in (one.name, one.id)
-    ]
-    for message in reversed(messages):
-        text = message["content"]
-        own_words = message["role"] == "assistant" and _self_name(text)
-        if found := not own_words and [c for c in extract(text, tuple(names)) if c.entity]:
-            false = [c for c in found if compare(c.entity, own) == "conflict"]
-            kind = next((kind for kind, words in KINDS.items() if words.search(text)), "other")
-            first = min(false or found, key=lambda c: c.entity.family is None)
-            return Claim(first.quote, not false, kind, first.entity.family is None)
-    return None
-
-
-def _last_self_name(messages: Sequence[Mapping]) -> str | None:
-    """Return what the model called itself in its last reply; None for no reply yet."""
-    turns = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
-    return next(filter(None, map(_self_name, turns)), None)
-
-
-def _self_name(text: str) -> str | None:
-    """Return the name in a reply of a simulated model, known by its wording; None for another text."""
-    if text.endswith(("I can't say which model I am.", "I'm not sure which.")):
-        return UNKNOWN
-    form = re.search(
-        r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text
-    )
-    return form and form[1]
-
-
-def _readout(me: Model, messages: Sequence[Mapping]) -> str:
-    said = _last_self_name(messages)
-    if said is None or said == UNKNOWN or said.startswith("not "):
-        return UNKNOWN
-    return f"{said}, {me.developer}" if said == me.display and me.developer else said
-
-
-def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chance: float) -> float:
-    """Return the situation's own chance: the same in every repeat, with mean `chance` over situations."""
-    alike = rates.get("alike", 0)
-    if not alike or chance in (0, 1):
-        return chance
-    size = 1 / alike - 1
-    seed = hashlib.sha256(canonical([model.id, [dict(m) for m in messages]]).encode()).digest()
-    drawn = random.Random(seed)
-    return (
-        drawn.betavariate(chance * size, (1 - chance) * size)
-        if size
-        else float(drawn.random() < chance)
-    )
-
-
-ROLES["identity"] = simulated_reply, RATES
