@@ -149,8 +149,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("recognition/scoring.py", "count[parsing.name_key(label)] < 2", "count[parsing.name_key(label)] < 3"),
     # identity
     ("identity/run.py", '_in_turns(pools["false-far"], "maker", FEW)', 'pools["false-far"][:1]'),
-    ("identity/run.py", "family if len(family) >= FEW else own", "own"),
-    ("identity/run.py", '"temperature": 0.0,', '"temperature": temperature,'),
+    ("identity/run.py", "siblings = family if len(family) >= FEW else own", "siblings = own"),
+    ("identity/run.py", '"temperature": 0.0}', '"temperature": temperature}'),
     (
         "identity/replies.py",
         "((name, other) for name in (foil, foil_id or foil) if foil)",

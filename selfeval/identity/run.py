@@ -1,4 +1,6 @@
-"""The wide suite: situations rendered from who a model is and who it is not. The texts are `data/identity/suite/`.
+"""The suite: situations rendered from who a model is and who it is not.
+
+The texts are `data/identity/suite/`.
 
 Every template is rendered in arms that differ in one thing, the identity that the text claims for
 the model. Names come into a text by placeholders alone, so an arm says what it claims to say; that
@@ -8,7 +10,7 @@ is checked when a suite is read.
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -42,10 +44,13 @@ from selfeval.providers.models import Model, get
 from selfeval.providers.request import Request, Response, user
 from selfeval.records.tables import call_fields, fields_of
 
-FALSE_ARMS = (*FALSE, "placebo")  # the text claims that the model is its foil
+# arms whose text claims that the model is its foil
+FALSE_ARMS = (*FALSE, "placebo")
 PLACEHOLDER = re.compile(r"\{((?:claimed_)?(?:name|maker|family|id))\}")
-FEW = 3  # so many siblings of its own family are enough, and so many models of one maker are far foils
-READOUT_TOKENS = 32  # room for a name and a maker, where the model does not think before it answers
+# so many siblings of its own family are enough, and so many models of one maker are far foils
+FEW = 3
+# room for a name and a maker, where the model does not think before it answers
+READOUT_TOKENS = 32
 NOT_ASKED = Response(status="error", error="not asked: the reply before it failed or is empty")
 
 
@@ -60,7 +65,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Template:
-    """One situation before it is rendered; the fields are described in `data/identity/suite/README.md`."""
+    """One situation before it is rendered; data/identity/suite/README.md has the fields."""
 
     id: str
     family: str
@@ -93,16 +98,20 @@ class Situation(NamedTuple):
     pressure: tuple[str, ...]
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
 
 
 def check_form(where: object, given: object, kind: str) -> None:
-    """Raise `InputError` that names place and rule where what is given breaks the schema `kind` of `schema.yaml`."""
-    if error := best_match(Draft202012Validator(content("schema")[kind]).iter_errors(given)):
-        place = error.json_path.lstrip("$.")
-        shown = repr(error.instance)[:200]
-        rule = error.schema.get("description", error.message)
-        raise InputError(f"{where}{f', {place},' if place else ''} {rule}, got {shown}.")
+    """Refuse what breaks the schema `kind` of `schema.yaml`, naming place and rule."""
+    validator = Draft202012Validator(content("schema")[kind])
+    error = best_match(validator.iter_errors(given))
+    if not error:
+        return
+    place = error.json_path.lstrip("$.")
+    if place:
+        where = f"{where}, {place},"
+    rule = error.schema.get("description", error.message)
+    raise InputError(f"{where} {rule}, got {repr(error.instance)[:200]}.")
 
 
 def read_suite(path: str | Path = "suite") -> list[Template]:
@@ -111,7 +120,8 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
     Raises `InputError` that names file, place and the rule it breaks.
     """
     where = Path(path).expanduser()
-    where = where if where.exists() else shipped(Path("identity", path))
+    if not where.exists():
+        where = shipped(Path("identity", path))
     files = sorted(where.glob("*.yaml")) if where.is_dir() else [where]
     templates: dict[str, Template] = {}
     for file in files:
@@ -124,117 +134,129 @@ def read_suite(path: str | Path = "suite") -> list[Template]:
             arms = tuple(arm for arm in ARMS if arm in entry["arms"])
             template = Template(**entry | {"family": family["family"], "arms": arms})
             if template.id in templates:
-                raise InputError(
-                    f"{file}: the `id` {template.id!r} is used twice; each template needs its own."
-                )
-            if broken := _broken_rule(template):
+                rule = "is used twice; each template needs its own"
+                raise InputError(f"{file}: the `id` {template.id!r} {rule}.")
+            broken = _broken_rule(template)
+            if broken:
                 raise InputError(f"{file}, template {template.id!r}: {broken}.")
             templates[template.id] = template
-    for one in templates.values():
+    for template in templates.values():
+        others = templates.keys() - {template.id}
         for key in ("control_of", "twin", "paraphrase_of"):
-            name = getattr(one, key)
-            if name is not None and (name not in templates or name == one.id):
-                raise InputError(
-                    f"{where}, template {one.id!r}: `{key}` names no other template: {name!r}."
-                )
+            name = getattr(template, key)
+            if name is not None and name not in others:
+                rule = f"`{key}` names no other template: {name!r}"
+                raise InputError(f"{where}, template {template.id!r}: {rule}.")
     return list(templates.values())
 
 
 def _broken_rule(template: Template) -> str | None:
     """Return the rule that a template breaks beyond its form, or None."""
     roles = [turn["role"] for turn in template.turns]
-    if (
-        "system" in roles[1:]
-        or (roles[-1] == "assistant") != (template.condition == "prefill")
-        or roles == ["system"]
-    ):
-        return "a system turn must be the first one, the last the user's (the assistant's in the condition `prefill`)"
+    ends_with_assistant = roles[-1] == "assistant"
+    is_prefill = template.condition == "prefill"
+    if "system" in roles[1:] or roles == ["system"] or ends_with_assistant != is_prefill:
+        return (
+            "a system turn must be the first one, "
+            "the last the user's (the assistant's in the condition `prefill`)"
+        )
     for wording in sorted({_wording(arm) for arm in template.arms}):
-        texts = [_turn_text(turn, wording) for turn in (*template.turns, *template.pressure)]
-        if None in texts:
-            return f"a turn lacks the wording `{wording}` that its arms need"
-        whole = "\n".join(texts)
-        if named := mentions(fold(PLACEHOLDER.sub("", whole))):
-            return f"names come by placeholders alone, but `{wording}` has one of {named[0].entity}"
-        used = set(PLACEHOLDER.findall(whole))
-        claimed = {name for name in used if name.startswith("claimed_")}
-        if used if wording == "neutral" else not claimed:
-            return f"the neutral wording names nobody, every other one has a {{claimed_...}}; not so `{wording}`"
-        if used - claimed and not template.gives_truth:
-            return (
-                f"`{wording}` states the truth beside the claim; allow it with `gives_truth: true`"
-            )
-        if (
-            wording == "claim"
-            and "false-near" in template.arms
-            and not claimed & {"claimed_name", "claimed_id"}
-        ):
-            return "a sibling has the same maker and family; `false-near` needs {claimed_name} or {claimed_id}"
+        broken = _broken_rule_of(wording, template)
+        if broken:
+            return broken
+    return None
+
+
+def _broken_rule_of(wording: str, template: Template) -> str | None:
+    """Return the rule that one wording of a template breaks, or None."""
+    texts = [_turn_text(turn, wording) for turn in (*template.turns, *template.pressure)]
+    if None in texts:
+        return f"a turn lacks the wording `{wording}` that its arms need"
+    whole = "\n".join(texts)
+    named = mentions(fold(PLACEHOLDER.sub("", whole)))
+    if named:
+        return f"names come by placeholders alone, but `{wording}` has one of {named[0].entity}"
+    used = set(PLACEHOLDER.findall(whole))
+    claimed = {name for name in used if name.startswith("claimed_")}
+    names_somebody = used if wording == "neutral" else claimed
+    if bool(names_somebody) == (wording == "neutral"):
+        rule = "the neutral wording names nobody, every other one has a {claimed_...}"
+        return f"{rule}; not so `{wording}`"
+    if used - claimed and not template.gives_truth:
+        return f"`{wording}` states the truth beside the claim; allow it with `gives_truth: true`"
+    needs_name = wording == "claim" and "false-near" in template.arms
+    if needs_name and claimed.isdisjoint({"claimed_name", "claimed_id"}):
+        rule = "`false-near` needs {claimed_name} or {claimed_id}"
+        return f"a sibling has the same maker and family; {rule}"
     return None
 
 
 def _wording(arm: str) -> str:
+    """Return which wording of a turn an arm has."""
     return arm if arm in ("neutral", "mention") else "claim"
 
 
 def _turn_text(turn: Mapping, wording: str) -> str | None:
+    """Return a turn in a wording; some have the same text in all."""
     content = turn["content"]
     return content if isinstance(content, str) else content.get(wording)
 
 
-# --- who is who -------------------------------------------------------------------------------------------------------
+# --- who is who
 
 
 @cache
 def read_foils() -> tuple[dict[str, str], tuple[Identity, ...], tuple[Identity, ...]]:
-    """Return `data/identity/foils.yaml`: families as written in a text, real models, and invented ones."""
-    given = content("foils")
-    real = (
-        Identity(**one | {"family": given["families"][one["family"]]}) for one in given["models"]
-    )
-    return given["families"], tuple(real), tuple(Identity(**one) for one in given["invented"])
+    """Return (families as written in a text, real models, invented ones) of foils.yaml."""
+    file = content("foils")
+    families = file["families"]
+    real = []
+    for entry in file["models"]:
+        real.append(Identity(**entry | {"family": families[entry["family"]]}))
+    invented = [Identity(**entry) for entry in file["invented"]]
+    return families, tuple(real), tuple(invented)
 
 
 def identity(model: Model | str) -> Identity:
-    """Return who a model is by the registry; a simulated one is who it plays, "GPT-4.1 (terse)" is GPT-4.1.
+    """Return who a model is by the registry.
 
-    Raises `InputError` for a model without developer, since the texts name the maker.
+    A simulated one is who it plays, "GPT-4.1 (terse)" is GPT-4.1. Raises `InputError` for a model
+    without developer, since the texts name the maker.
     """
     model = model_played(get(model) if isinstance(model, str) else model)
     if not model.developer:
+        rule = "has no `developer`, and the texts must name its maker"
         remedy = "give its entry in the registry `display`, `family` and `developer`"
-        raise InputError(
-            f"The model {model.id!r} has no `developer`, and the texts must name its maker: {remedy}."
-        )
+        raise InputError(f"The model {model.id!r} {rule}: {remedy}.")
     name = re.sub(r" \([^()]*\)$", "", model.display)
-    return Identity(
-        name,
-        model.developer,
-        read_foils()[0].get(model.family, name),
-        model.api_name.rpartition("/")[2],
-    )
+    families, _, _ = read_foils()
+    family = families.get(model.family, name)
+    return Identity(name, model.developer, family, model.api_name.rpartition("/")[2])
 
 
 def foils(
     truth: Identity, seed: int = 0, near: Sequence[Model | str] = ()
 ) -> dict[str, list[Identity]]:
-    """Return who a model may be told that it is: {false-far, false-near, placebo: identities in a seeded order}.
+    """Return who a model may be told that it is, by arm, in a seeded order.
 
-    Far: another maker, makers taking turns, up to three models of each. Near: the same maker, of
-    the same family where that has enough; empty for a maker that the file does not have. Placebo:
-    nobody. near: models of the registry that take the place of the file's near foils for the others
-    of their maker.
+    The arms are false-far, false-near and placebo. Far: another maker, makers taking turns, up to
+    three models of each. Near: the same maker, of the same family where that has enough; empty for
+    a maker that the file does not have. Placebo: nobody. near: models of the registry that take the
+    place of the file's near foils for the others of their maker.
     """
     _, known, invented = read_foils()
-    real = [one for one in known if contradict(truth, one)]
-    own = [one for one in real if one.maker.casefold() == truth.maker.casefold()]
-    family = [one for one in own if one.family == truth.family]
-    siblings = [
-        one for one in map(identity, near) if one.maker == truth.maker and contradict(truth, one)
-    ]
+    real = [other for other in known if contradict(truth, other)]
+    own = [other for other in real if other.maker.casefold() == truth.maker.casefold()]
+    family = [other for other in own if other.family == truth.family]
+    siblings = []
+    for other in map(identity, near):
+        if other.maker == truth.maker and contradict(truth, other):
+            siblings.append(other)
+    if not siblings:
+        siblings = family if len(family) >= FEW else own
     pools = {
-        "false-far": [one for one in real if one not in own and one.maker != "selfeval"],
-        "false-near": siblings or (family if len(family) >= FEW else own),
+        "false-far": [other for other in real if other not in own and other.maker != "selfeval"],
+        "false-near": siblings,
         "placebo": list(invented),
     }
     for arm, pool in pools.items():
@@ -244,12 +266,13 @@ def foils(
 
 
 def contradict(one: Identity, other: Identity) -> bool:
-    """Tell whether a model cannot be both by their names; somebody who is GPT-4 Turbo may well say GPT-4."""
-    a, b = (entity(x.name) or Entity(x.maker, x.name) for x in (one, other))
-    return compare(a, b) == "conflict"
+    """Tell whether a model cannot be both by their names; GPT-4 Turbo may well say GPT-4."""
+    first = entity(one.name) or Entity(one.maker, one.name)
+    second = entity(other.name) or Entity(other.maker, other.name)
+    return compare(first, second) == "conflict"
 
 
-# --- rendering --------------------------------------------------------------------------------------------------------
+# --- rendering
 
 
 def render(
@@ -257,17 +280,17 @@ def render(
 ) -> Situation:
     """Return the situation of a template in an arm, with at most so many turns of pressure."""
     claimed = truth if arm == "true" else foil
-    values = truth._asdict() | {
-        f"claimed_{level}": name for level, name in claimed._asdict().items()
-    }
+    values = truth._asdict()
+    for level, name in claimed._asdict().items():
+        values[f"claimed_{level}"] = name
 
     def fill(turn: Mapping) -> str:
-        return PLACEHOLDER.sub(
-            lambda match: values[match[1]], _turn_text(turn, _wording(arm))
-        ).strip()
+        text = _turn_text(turn, _wording(arm))
+        return PLACEHOLDER.sub(lambda match: values[match[1]], text).strip()
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
-    return Situation(template, arm, foil, messages, tuple(map(fill, template.pressure[:turns])))
+    pressure = tuple(fill(turn) for turn in template.pressure[:turns])
+    return Situation(template, arm, foil, messages, pressure)
 
 
 def situations(
@@ -291,33 +314,35 @@ def situations(
     check_whole("turns", turns or 0, 0)
     arms = ARMS if arms is None else arms
     if not set(arms) or not set(arms) <= set(ARMS):
-        raise InputError(
-            f"`arms` must be of {', '.join(ARMS)}, got {arms!r}; in YAML the arm true stands in quotes."
-        )
-    truth, made = identity(model), []
+        rule = f"`arms` must be of {', '.join(ARMS)}, got {arms!r}"
+        raise InputError(f"{rule}; in YAML the arm true stands in quotes.")
+    truth = identity(model)
     pools = foils(truth, seed, near)
-    wanted = [
-        (number, t)
-        for number, t in enumerate(_in_turns(templates, "family"))
-        if set(t.arms) & set(arms)
-    ]
+    in_turns = enumerate(_in_turns(templates, "family"))
+    wanted = [(number, one) for number, one in in_turns if not set(arms).isdisjoint(one.arms)]
+    rendered = []
     for number, template in wanted[: limit or None]:
-        for arm in (arm for arm in template.arms if arm in arms):
+        for arm in template.arms:
+            if arm not in arms:
+                continue
             pool = pools[arm if arm in FALSE_ARMS else "false-far"]
             if not pool:
-                who = f"{truth.name!r} by {truth.maker!r}"
-                raise InputError(
-                    f"{who} has no sibling for the arm {arm!r}; add one in data/identity/foils.yaml."
-                )
-            made.append(render(template, truth, pool[number % len(pool)], arm, turns))
-    return made
+                who = f"{truth.name!r} by {truth.maker!r} has no sibling for the arm {arm!r}"
+                raise InputError(f"{who}; add one in data/identity/foils.yaml.")
+            foil = pool[number % len(pool)]
+            rendered.append(render(template, truth, foil, arm, turns))
+    return rendered
 
 
 def _in_turns(items: Sequence, group: str, most: float = math.inf) -> list:
-    """Return items with their groups taking turns, so that any limit has some of each; at most so many of a group."""
+    """Return items with their groups taking turns, so that any limit has some of each.
+
+    most: at most so many of a group.
+    """
     groups = pd.Series([getattr(item, group) for item in items], dtype=object)
     rank = groups.groupby(groups).cumcount()
-    return [items[number] for number in rank[rank < most].sort_values(kind="stable").index]
+    order = rank[rank < most].sort_values(kind="stable").index
+    return [items[number] for number in order]
 
 
 def as_alternating(messages: Sequence[dict]) -> list[dict]:
@@ -325,24 +350,42 @@ def as_alternating(messages: Sequence[dict]) -> list[dict]:
 
     Some providers refuse two turns of one role in a row, others join them in ways of their own.
     """
-    turns = groupby(messages, key=itemgetter("role"))
-    return [
-        {"role": role, "content": "\n\n".join(turn["content"] for turn in said)}
-        for role, said in turns
-    ]
+    merged = []
+    for role, turns in groupby(messages, key=itemgetter("role")):
+        texts = [turn["content"] for turn in turns]
+        merged.append({"role": role, "content": "\n\n".join(texts)})
+    return merged
 
 
-# --- the run ----------------------------------------------------------------------------------------------------------
+# --- the run
 
 
 @dataclass
 class Conversation:
-    """One repeat of one situation with one model, and what was said so far: (turn, source, messages, response)."""
+    """One repeat of one situation with one model, and what was said so far."""
 
     model: Model
     situation: Situation
     repeat: int
-    said: list[tuple[int, str, list[dict], Response]] = field(default_factory=list)
+    said: list["Reply"] = field(default_factory=list)
+
+
+class Reply(NamedTuple):
+    """What came back to some messages. turn: 0 is before any pressure. source: reply or readout."""
+
+    turn: int
+    source: str
+    messages: list[dict]
+    response: Response
+
+
+class Asked(NamedTuple):
+    """What a conversation is asked next; turn, source and messages as in `Reply`."""
+
+    conversation: Conversation
+    turn: int
+    source: str
+    messages: list[dict]
 
 
 async def run_suite(
@@ -357,7 +400,9 @@ async def run_suite(
     seed,
     **which,
 ) -> list[dict]:
-    """Have every model answer the situations of a suite; return one record per reply, in the order of the design.
+    """Have every model answer the situations of a suite; return one record per reply.
+
+    They stand in the order of the design.
 
     Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in
     `situations`. repeats: conversations per situation. scoring: how free replies are scored, of
@@ -376,29 +421,28 @@ async def run_suite(
     check_whole("seed", seed, 0)
     scoring = as_scorer(scoring, Path(suite).parent)
     if not isinstance(scoring, Scorer):
-        judge = as_judge(
-            judge, scoring, [m for model in models for m in (model, model_played(model))]
-        )
+        judge = as_judge(judge, scoring, [*models, *map(model_played, models)])
     templates = read_suite(suite)
-    asked = {m.id: situations(templates, m, seed=seed, **which) for m in models}
-    design = [Conversation(m, s, r) for m in models for s in asked[m.id] for r in range(repeats)]
+    design = []
+    for model in models:
+        for situation in situations(templates, model, seed=seed, **which):
+            design += [Conversation(model, situation, repeat) for repeat in range(repeats)]
     if not design:
         raise InputError("There is nothing to ask: no template of the suite has one of the arms.")
     await hold(client, design, temperature, seed)
-    clusters = {t.id: t.paraphrase_of or t.id for t in templates}  # what is resampled together
-    records = [
-        row for conversation in design for row in _rows(conversation, Path(suite).stem, clusters)
-    ]
+    # what is resampled together
+    clusters = {template.id: template.paraphrase_of or template.id for template in templates}
+    records = []
+    for conversation in design:
+        records += _records(conversation, Path(suite).stem, clusters)
     if scoring == METHOD:
         return await embed_records(client, records, judge)
-    return (
-        await judge_records(client, records, judge)
-        if scoring == "judge"
-        else rescore(records, scoring)
-    )
+    if scoring == "judge":
+        return await judge_records(client, records, judge)
+    return rescore(records, scoring)
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------
+# --- asking
 
 
 async def hold(
@@ -414,43 +458,64 @@ async def hold(
     without it, a reply that is cut off is no reply.
     """
 
-    def request(c: Conversation, source: str, messages: list[dict]) -> Request:
-        room = c.model.provider.answer_tokens
-        if source == "reply":
-            how = {"max_tokens": room, "temperature": temperature} | c.model.parameters
-        else:
-            how = {
-                "max_tokens": min(room, READOUT_TOKENS) if c.model.provider.embedded else room,
-                "temperature": 0.0,
-            }
-        return Request(c.model, messages, how, c.repeat, seed, cut_counts=read_out)
-
-    lines = content("readout")
-    asked = [(c, 0, "reply", as_alternating(c.situation.messages)) for c in design]
+    asked = []
+    for conversation in design:
+        messages = as_alternating(conversation.situation.messages)
+        asked.append(Asked(conversation, 0, "reply", messages))
     while asked:
-        responses = await client.chat_all(
-            [request(c, source, messages) for c, _, source, messages in asked]
-        )
+        requests = [_request(one, temperature, seed, read_out) for one in asked]
+        responses = await client.chat_all(requests)
         following = []
-        for (c, turn, source, messages), response in zip(asked, responses, strict=True):
-            c.said.append((turn, source, messages, response))
-            if source == "readout":
-                continue
-            line = lines.get(c.situation.template.language, lines["en"])
-            fork = [*with_reply(messages, response.text), *user(line)]
-            if response.status == "error" or not response.text.strip():
-                c.said.append((turn, "readout", fork, NOT_ASKED))
-                continue
-            if read_out:
-                following.append((c, turn, "readout", fork))
-            if turn < len(c.situation.pressure):
-                pressed = as_alternating([*fork[:-1], *user(c.situation.pressure[turn])])
-                following.append((c, turn + 1, "reply", pressed))
+        for one, response in zip(asked, responses, strict=True):
+            reply = Reply(one.turn, one.source, one.messages, response)
+            one.conversation.said.append(reply)
+            if one.source == "reply":
+                following += _after(one, response, read_out)
         asked = following
 
 
+def _request(asked: Asked, temperature: float, seed: int, read_out: bool) -> Request:
+    """Return the request for a reply or a read-out.
+
+    read_out: a reply that is cut off counts as one where there are read-outs.
+    """
+    model = asked.conversation.model
+    room = model.provider.answer_tokens
+    if asked.source == "reply":
+        parameters = {"max_tokens": room, "temperature": temperature} | model.parameters
+    else:
+        if model.provider.embedded:
+            room = min(room, READOUT_TOKENS)
+        parameters = {"max_tokens": room, "temperature": 0.0}
+    repeat = asked.conversation.repeat
+    return Request(model, asked.messages, parameters, repeat, seed, cut_counts=read_out)
+
+
+def _after(asked: Asked, response: Response, read_out: bool) -> list[Asked]:
+    """Return what is asked after a reply: the read-out on a fork, and the next turn of pressure."""
+    conversation = asked.conversation
+    situation = conversation.situation
+    said = with_reply(asked.messages, response.text)
+    lines = content("readout")
+    line = lines.get(situation.template.language, lines["en"])
+    fork = [*said, *user(line)]
+    if response.status == "error" or not response.text.strip():
+        conversation.said.append(Reply(asked.turn, "readout", fork, NOT_ASKED))
+        return []
+    following = []
+    if read_out:
+        following.append(Asked(conversation, asked.turn, "readout", fork))
+    if asked.turn < len(situation.pressure):
+        pressed = as_alternating([*said, *user(situation.pressure[asked.turn])])
+        following.append(Asked(conversation, asked.turn + 1, "reply", pressed))
+    return following
+
+
 def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
-    """Return a conversation with the model's reply at its end; one that begins the answer itself is continued."""
+    """Return a conversation with the model's reply at its end.
+
+    One that begins the answer itself is continued.
+    """
     if messages[-1]["role"] != "assistant":
         return [*messages, {"role": "assistant", "content": reply}]
     begun = messages[-1]["content"]
@@ -458,33 +523,42 @@ def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
     return [*messages[:-1], {"role": "assistant", "content": begun + space + reply}]
 
 
-def _rows(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> Iterable[dict]:
-    s, truth = conversation.situation, identity(conversation.model)
-    t = s.template
+def _records(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> list[dict]:
+    """Return the records of a conversation, not yet scored."""
+    situation = conversation.situation
+    template = situation.template
+    foil = situation.foil
+    truth = identity(conversation.model)
     about = {
         "model": conversation.model.id,
         "suite": suite,
-        "family": t.family,
-        "condition": t.condition,
+        "family": template.family,
+        "condition": template.condition,
+        "template_id": clusters[template.twin or template.id],
+        "variant": template.id,
+        "control_of": template.control_of,
+        "arm": situation.arm,
+        "language": template.language,
+        "truth": truth.name,
+        "truth_maker": truth.maker,
+        "foil": foil.name,
+        "foil_maker": foil.maker,
+        "foil_id": foil.id,
+        "expect": template.expect,
+        "repeat": conversation.repeat,
     }
-    about |= {
-        "template_id": clusters[t.twin or t.id],
-        "variant": t.id,
-        "control_of": t.control_of,
-        "arm": s.arm,
-    }
-    about |= {"language": t.language, "truth": truth.name, "truth_maker": truth.maker}
-    about |= {"foil": s.foil.name, "foil_maker": s.foil.maker, "foil_id": s.foil.id}
-    about |= {"expect": t.expect, "repeat": conversation.repeat}
-    for turn, source, messages, response in sorted(
-        conversation.said, key=lambda one: (one[0], one[1] == "readout")
-    ):
-        yield about | {
-            "turn": turn,
-            "source": source,
-            "reply": response.text if response.status != "error" else response.error,
+    records = []
+    for reply in sorted(conversation.said, key=lambda said: (said.turn, said.source == "readout")):
+        response = reply.response
+        record = {
+            **about,
+            "turn": reply.turn,
+            "source": reply.source,
+            "reply": response.error if response.status == "error" else response.text,
             "status": response.status,
             **dict.fromkeys(VERDICT),
             **fields_of(response, "usage", "request_id"),
-            **call_fields(Request(conversation.model, messages), response),
+            **call_fields(Request(conversation.model, reply.messages), response),
         }
+        records.append(record)
+    return records
