@@ -153,8 +153,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ("identity/run.py", '"temperature": 0.0}', '"temperature": temperature}'),
     (
         "identity/replies.py",
-        "((name, other) for name in (foil, foil_id or foil) if foil)",
-        "((name, other) for name in (foil,) if foil)",
+        "known += [(foil, other), (foil_id or foil, other)]",
+        "known += [(foil, other)]",
     ),
     (
         "identity/scoring.py",
