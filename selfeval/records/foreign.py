@@ -1,4 +1,7 @@
-"""Read prediction records, ours and those made elsewhere: one table, one form of every value, one name per author."""
+"""Read prediction records, ours and those made elsewhere.
+
+They become one table with one form of every value and one name per author.
+"""
 
 import difflib
 import json
@@ -19,8 +22,10 @@ from selfeval.reading import parsing
 from selfeval.reading.parsing import name_key, place
 from selfeval.records import tables as record_files
 from selfeval.records.tables import PREDICTION_FIELDS
+from selfeval.records.tasks import TASKS
 from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
+# fields that hold no lists and no objects
 PLAIN = {
     *PREDICTION_FIELDS,
     "text_full",
@@ -31,7 +36,8 @@ PLAIN = {
     "other_model",
     "other_text_id",
 }
-FIELDS = (  # of question and answer
+# fields of question and answer
+FIELDS = (
     *PREDICTION_FIELDS,
     "text_full",
     "prompt_id",
@@ -50,25 +56,18 @@ FIELDS = (  # of question and answer
     "second",
     "chosen",
 )
-FOR_ALL = (
-    "task_type",
-    "evaluator_model",
-    "true_model",
-    "repeat",
-)  # what may be said of a whole file
-HEADINGS = {  # field: what others call it
+# what may be said of a whole file
+FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")
+# {field: what others call it}
+HEADINGS = {
     "evaluator_model": ("evaluator", "judge", "rater", "model"),
     "true_model": ("author", "true_author", "writer"),
     "prompt_used": ("prompt", "question"),
 }
-ANSWERS = (
-    "answer",
-    "response",
-    "predicted",
-    "prediction",
-    "guess",
-)  # what others call what was answered
-NEEDED = (  # of each one at least
+# what others call what was answered
+ANSWERS = ("answer", "response", "predicted", "prediction", "guess")
+# of each of these, one at least
+NEEDED = (
     ("text_id",),
     ("true_model",),
     ("evaluator_model",),
@@ -76,40 +75,41 @@ NEEDED = (  # of each one at least
     ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
 )
-SENT = (
-    "messages",
-    "evaluation_prompt",
-    "adapted",
-)  # most of a file, and nothing that statistics need
-TASKS = ("exact_model", "binary_self", "pairwise_self", "lineup")
+# most of a file, and nothing that statistics need
+SENT = ("messages", "evaluation_prompt", "adapted")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
-NAMED = NAMES[:-1]  # by one name
-PLACED = (
-    "first",
-    "second",
-)  # the authors of a pair's texts as they were shown, where `chosen` says which was chosen
-SPELLED = (
-    "true_model",
-    "other_model",
-    *PLACED,
-    "evaluator_model",
-)  # two spellings of a name in these are one
-IDS = (
+# those with one name
+NAMED = NAMES[:-1]
+# the authors of a pair's texts as they were shown, where `chosen` says which was chosen
+PLACED = ("first", "second")
+# two spellings of a name in these are one
+SPELLED = ("true_model", "other_model", *PLACED, "evaluator_model")
+# blanks around these are none
+IDS = ("task_type", "text_id", "other_text_id", "prompt_id", "prompt_used")
+# what tells one question to an evaluator from another
+QUESTION = (
     "task_type",
+    "evaluator_model",
     "text_id",
     "other_text_id",
-    "prompt_id",
-    "prompt_used",
-)  # blanks around these are none
-NO_ANSWER = "no answer"  # what `authors` says of words such as "unknown"
-ONLY_NAME = re.compile(
-    r"""^\[\s*(["'])([^"']+)\1\s*\]$"""
-)  # in the text of a list of one, as tables have it
-HINTED = "_with_hints"  # in the name of a published file whose questions had the hint
-REPEATED = 3  # times that a reply names nobody, where it may be a slip
+    "position",
+    "repeat",
+    "condition",
+)
+# what `authors` says of words such as "unknown"
+NO_ANSWER = "no answer"
+# in the text of a list of one, as tables have it
+ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")
+# in the name of a published file whose questions had the hint
+HINTED = "_with_hints"
+# times that a reply names nobody, where it may be a slip
+REPEATED = 3
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = parsing.CODES | {"yes": True, "no": False} | NULLS
-WHERE = "`columns`, {theirs: ours}, renames fields, {path: {field: value}} adds one; data/README.md explains them."
+WHERE = (
+    "`columns`, {theirs: ours}, renames fields, {path: {field: value}} adds one; "
+    "data/README.md explains them."
+)
 
 
 def read_predictions(
@@ -117,7 +117,9 @@ def read_predictions(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     authors: Mapping[str, str | None] | None = None,
 ) -> pd.DataFrame:
-    """Return the prediction records of files and folders (`predictions_*.jsonl` below them) as one table.
+    """Return the prediction records of files and folders as one table.
+
+    Of folders, those of `predictions_*.jsonl` below them.
 
     source: paths, and mappings {path: {name: value}} that say of a whole file what it does not:
     parts of the condition (`hints: true`, which a name with `_with_hints` says too), `task_type`,
@@ -142,76 +144,93 @@ def read_predictions(
     sentence for what was left out or taken for something else, and `attrs["called"]`
     {id: further names in replies}.
     """
-    names, authors = _fields_by_heading(columns or {}), authors or {}
-    if not isinstance(authors, Mapping):
-        raise InputError(
-            f"`authors` must be of the form {{'ChatGPT': 'GPT', 'Bard': None}}, got {authors!r:.80}."
-        )
-    unused, unseen, notes, frames, files = {*names}, {*authors}, [], [], []
+    headings = _fields_by_heading(columns or {})
+    authors, nobody = _said_of_names(authors or {})
+    unused = set(headings)
+    unseen = {*authors, *nobody}
+    frames: list[pd.DataFrame] = []
+    files: list[str] = []
+    notes: list[str] = []
     spellings: dict[str, str] = {}
-    nobody = [name for name, who in authors.items() if who == NO_ANSWER]
-    authors = {name: who for name, who in authors.items() if who != NO_ANSWER}
-    for file, rows, given in _sources(source):
-        found = _table(file, rows, names)
-        unused -= {*found}
-        frame = _with_our_names(file, found, names)
+    for file, rows, said in _sources(source):
+        table = _table(file, rows, headings)
+        unused -= set(table)
+        frame = _with_our_names(file, table, headings)
         frame = _by_other_headings(file, frame, nobody)
         unseen -= _names_in(frame, unseen)
         _strip_ids(frame)
         notes += _one_spelling(file, frame, spellings)
-        frame, told = _by_place(file, frame, given, authors, nobody)
-        notes += told + _take_for_a_task(file, frame, given)
-        frame = _fill_in(file, frame, given)
+        frame = _by_place(file, frame, said, authors, nobody, notes)
+        notes += _take_for_a_task(file, frame, said)
+        frame = _fill_in(file, frame, said)
         _take_for_no_answer(frame, nobody)
         _read_replies(file, frame)
         _check_values(file, frame)
         unseen -= _names_in(frame, unseen)
-        notes += _by_id(file, frame, authors) + _asked_by_name(file, frame)
+        notes += _by_id(file, frame, authors)
+        notes += _asked_by_name(file, frame)
         frames.append(frame)
         files.append(f"{file.parent.name}/{file.name}" if isinstance(file, Path) else str(file))
     if unused:
-        raise InputError(
-            f"`columns` names {sorted(unused)[0]!r}, a field that no file of `predictions` has."
-        )
-    origin = np.repeat(files, [len(part) for part in frames])
-    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
-    notes += _several_corpora(frame, origin)
-    again = _repeats(frame)
-    if len(again):
-        frame = frame.drop(index=again).reset_index(drop=True)
-        notes.append(
-            f"{len(again)} records repeat others in question and answer, as after a resumed run, and count once."
-        )
-    notes += [
-        f"`authors` names {name!r}, which is in no record." for name in sorted(unseen, key=str)
-    ]
+        name = min(unused)
+        raise InputError(f"`columns` names {name!r}, a field that no file of `predictions` has.")
+    frame, told = _in_one(frames, files)
+    notes += told
+    for name in sorted(unseen, key=str):
+        notes.append(f"`authors` names {name!r}, which is in no record.")
     frame.attrs["called"] = _names_by_hand(frame, authors) if authors else {}
     frame.attrs["nobody"] = nobody
     frame.attrs["notes"] = notes + _nearly_alike(frame) + _check_names(frame)
     return frame
 
 
+def _said_of_names(authors) -> tuple[dict[str, str | None], list[str]]:
+    """Return who is who, and the words that are no answer, of what `authors` says."""
+    if not isinstance(authors, Mapping):
+        form = "{'ChatGPT': 'GPT', 'Bard': None}"
+        raise InputError(f"`authors` must be of the form {form}, got {authors!r:.80}.")
+    nobody = [name for name, who in authors.items() if who == NO_ANSWER]
+    return {name: who for name, who in authors.items() if who != NO_ANSWER}, nobody
+
+
+def _in_one(frames: list[pd.DataFrame], files: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the records of all files without repeats, and sentences on what was pooled."""
+    origin = np.repeat(files, [len(frame) for frame in frames])
+    frame = frames[0]
+    if len(frames) > 1:
+        frame = pd.concat(frames, ignore_index=True)
+    notes = _several_corpora(frame, origin)
+    again = _repeats(frame)
+    if len(again):
+        frame = frame.drop(index=again).reset_index(drop=True)
+        what = "repeat others in question and answer, as after a resumed run"
+        notes.append(f"{len(again)} records {what}, and count once.")
+    return frame, notes
+
+
 def _several_corpora(frame: pd.DataFrame, origin: np.ndarray) -> list[str]:
-    """Return a sentence where records are about several texts of one author on one prompt, and count as one condition.
+    """Return a sentence where several texts of one author on one prompt count as one condition.
 
     An author writes one text on a prompt and `sample`. Where there are two, these are texts of two
     corpora, such as of two temperatures, and no field of the answers tells them apart. origin: how
     the file of each row is called.
     """
-    told = ["task_type", "evaluator_model", "true_model", "prompt_id", "sample"]
-    if not {*told, "text_id"} <= {*frame} or frame[told].isna().all().any():
+    telling = ["task_type", "evaluator_model", "true_model", "prompt_id", "sample"]
+    if not set(frame) >= {*telling, "text_id"} or frame[telling].isna().all().any():
         return []
-    rows = frame[[*told, "text_id"]].assign(origin=origin, condition=conditions(frame).astype(str))
+    rows = frame[[*telling, "text_id"]]
+    rows = rows.assign(origin=origin, condition=conditions(frame).astype(str))
     rows = rows.dropna().drop_duplicates()
-    same = rows.groupby([*told, "condition"])["text_id"]
-    pooled = rows[same.transform("nunique") > 1]
+    texts = rows.groupby([*telling, "condition"])["text_id"]
+    pooled = rows[texts.transform("nunique") > 1]
     if pooled.empty:
         return []
-    count = pooled["text_id"].nunique()
+    files = ", ".join(pooled["origin"].unique())
     return [
-        f"{', '.join(pooled['origin'].unique())}: {count} texts are different ones of the same authors on the same "
-        "prompts, as of two temperatures, and are measured as one condition. To tell them apart, say in `predictions` "
-        "how the texts of a file differ, as {path: {text_temperature: 1.0}}, or measure each corpus alone."
+        f"{files}: {pooled['text_id'].nunique()} texts are different ones of the same authors on "
+        "the same prompts, as of two temperatures, and are measured as one condition. To tell them "
+        "apart, say in `predictions` how the texts of a file differ, as {path: {text_temperature: "
+        "1.0}}, or measure each corpus alone."
     ]
 
 
@@ -219,53 +238,50 @@ def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
     """Return {their name of a field: our names}; raise for a field that we do not have."""
     if not isinstance(columns, Mapping):
         raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
-    names = {
-        str(theirs): [ours] if isinstance(ours, str) else ours for theirs, ours in columns.items()
-    }
-    for ours in names.values():
-        for field in ours if isinstance(ours, list | tuple) and ours else [ours]:
+    fields_of = {}
+    for theirs, ours in columns.items():
+        fields = [ours] if isinstance(ours, str) else ours
+        are_several = isinstance(fields, list | tuple) and len(fields) > 0
+        for field in fields if are_several else [fields]:
             check_one_of("columns", field, FIELDS)
-    return names
+        fields_of[str(theirs)] = fields
+    return fields_of
 
 
 def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame, Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
     if isinstance(source, Mapping) and record_files.are_columns(source):
         source = pd.DataFrame(source)
-    first = (
-        next(iter(source), None)
-        if isinstance(source, Sequence) and not record_files.is_file(source)
-        else None
-    )
-    if isinstance(source, pd.DataFrame) or (
-        isinstance(first, Mapping) and len(first) > 1
-    ):  # not {path: {...}}
-        yield "The frame of predictions", record_files.rows_of(source) if first else source, {}
+    if isinstance(source, pd.DataFrame):
+        yield "The frame of predictions", source, {}
         return
-    for file, given in _files(source).items():
-        yield file, record_files.file_rows(file), given
+    if isinstance(source, Sequence) and not record_files.is_file(source):
+        first = next(iter(source), None)
+        if isinstance(first, Mapping) and len(first) > 1:  # a row, and not {path: {...}}
+            yield "The frame of predictions", record_files.rows_of(source), {}
+            return
+    for file, said in _files(source).items():
+        yield file, record_files.file_rows(file), said
 
 
 def _files(source) -> dict[Path, Mapping]:
     """Return {file: what is said of it}."""
-    parts = (
-        [source]
-        if isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
-        else source
-    )
+    is_one = isinstance(source, str | Path | Mapping) or not isinstance(source, Iterable)
+    named = []
+    for part in [source] if is_one else source:
+        if isinstance(part, Mapping):
+            named += part.items()
+        else:
+            named.append((part, {}))
     files: dict[Path, Mapping] = {}
-    for name, given in [
-        pair
-        for part in parts
-        for pair in (part if isinstance(part, Mapping) else {part: {}}).items()
-    ]:
-        if not isinstance(given, Mapping | None):
-            raise InputError(
-                f"`predictions` must say of {str(name)!r} a mapping such as hints: true, got {given!r:.80}."
-            )
+    for name, said in named:
+        if not isinstance(said, Mapping | None):
+            rule = f"`predictions` must say of {str(name)!r} a mapping such as hints: true"
+            raise InputError(f"{rule}, got {said!r:.80}.")
         for file in record_files.files_of("predictions", name):
-            by_name = {"hints": True} if HINTED in file.name else {}
-            files[file] = by_name | (given or {})
+            files[file] = dict(said or {})
+            if HINTED in file.name:
+                files[file] = {"hints": True} | files[file]
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
@@ -274,27 +290,31 @@ def _files(source) -> dict[Path, Mapping]:
 def _table(
     path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Return rows without SENT as a table; names: {theirs: ours}. Of a frame only lists and objects are read by row."""
+    """Return rows without SENT as a table; names: {theirs: ours}.
+
+    Of a frame only lists and objects are read row by row.
+    """
     if not isinstance(rows, pd.DataFrame):
-        frame = record_files.without_empty_rows(pd.DataFrame(_share_values(path, rows, names)))
-        return frame.reset_index(drop=True)
-    rows = record_files.without_empty_rows(rows) if rows.columns.is_unique else rows
+        frame = pd.DataFrame(_share_values(path, rows, names))
+        return record_files.without_empty_rows(frame).reset_index(drop=True)
+    if rows.columns.is_unique:
+        rows = record_files.without_empty_rows(rows)
     if not len(rows) or not rows.columns.is_unique:
-        raise InputError(
-            f"{path} must have records, and each column once, got {len(rows)} of {[*rows]}; mend that."
-        )
-    kept = rows.loc[:, [name in names or name not in SENT for name in rows]].reset_index(drop=True)
-    columns = {
-        _heading(name, names): record_files.with_nulls(column) for name, column in kept.items()
-    }
-    plain = {str, int, float, bool, type(None)}
-    nested = [
-        name for name, column in columns.items() if not {*map(type, column.tolist())} <= plain
-    ]
-    rows = (
-        dict(zip(nested, row, strict=True)) for row in zip(*map(columns.get, nested), strict=True)
-    )
-    columns |= pd.DataFrame(_share_values(path, rows, names)).items()
+        rule = "must have records, and each column once"
+        raise InputError(f"{path} {rule}, got {len(rows)} of {[*rows]}; mend that.")
+    columns = {}
+    nested = []
+    for name, column in rows.reset_index(drop=True).items():
+        if name in SENT and name not in names:
+            continue
+        heading = _heading(name, names)
+        values = record_files.with_nulls(column)
+        columns[heading] = values
+        if not set(map(type, values)) <= {str, int, float, bool, type(None)}:
+            nested.append(heading)
+    values_of_rows = zip(*[columns[name] for name in nested], strict=True)
+    of_rows = (dict(zip(nested, values, strict=True)) for values in values_of_rows)
+    columns |= pd.DataFrame(_share_values(path, of_rows, names)).items()
     return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
 
 
@@ -331,49 +351,65 @@ def _share_values(
 
 
 def _read_cells(path: str | Path, column: pd.Series, read: Callable) -> pd.Series:
-    """Return a column with what its texts mean, equal ones as one object; an error says in which record."""
-    made = {}
+    """Return a column with what its texts mean, equal ones as one object.
+
+    An error says in which record.
+    """
+    meanings = {}
     for number, value in enumerate(column.tolist(), 1):
-        if isinstance(value, str) and value not in made:
+        if isinstance(value, str) and value not in meanings:
             try:
-                made[value] = read(value)
+                meanings[value] = read(value)
             except InputError as error:
                 raise InputError(f"{path}, record {number}: `{column.name}` {error}") from error
-    if not made:
+    if not meanings:
         return column
-    values = [made[value] if isinstance(value, str) else value for value in column.tolist()]
+    values = [meanings[value] if isinstance(value, str) else value for value in column.tolist()]
     return pd.Series(values, column.index, object)
 
 
 def _condition(cell: str):
+    """Return a condition in JSON or as Python shows it as a mapping; others stay."""
     return condition_of(cell) if OBJECT.match(cell) else cell
 
 
-# fields ---------------------------------------------------------------------------------------------------------------
+# fields
 
 
 def _with_our_names(
     path: str | Path, frame: pd.DataFrame, names: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Return a table under our names; names: {theirs: ours}; one called `condition` is a part of it."""
+    """Return a table under our names; names: {theirs: ours}.
+
+    A field that is called `condition` is a part of it.
+    """
     for name in frame:
         if "condition" in names.get(name, [name]):
             frame[name] = _read_cells(path, frame[name], _condition)
-    ours = ({} if "reasoning" in frame else {"returned_reasoning": ["reasoning"]}) | names
-    fields = [(field, name) for name in frame for field in ours.get(name, [name])]
-    parts = [name for field, name in fields if field == "condition" and name in names]
-    fields = [pair for pair in fields if pair[0] != "condition" or pair[1] not in parts]
-    renamed = frame[[name for _, name in fields]].set_axis([field for field, _ in fields], axis=1)
+    if "reasoning" not in frame:
+        names = {"returned_reasoning": ["reasoning"]} | dict(names)
+    theirs = []
+    ours = []
+    parts = []
+    for name in frame:
+        for field in names.get(name, [name]):
+            if field == "condition" and name in names:
+                parts.append(name)
+            else:
+                theirs.append(name)
+                ours.append(field)
+    renamed = frame[theirs].set_axis(ours, axis=1)
     twice = renamed.columns.duplicated()
     if twice.any():
         said = f"`{renamed.columns[twice][0]}` twice: by that name and in `columns`, or twice there"
         raise InputError(f"{path} gives {said}; name one.")
     _replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
     for part in parts:
-        put = mapped(
-            frame[part].tolist(), lambda said, part=part: condition_of(said) or {part: said}
-        )
-        _add_to_condition(path, renamed, put)
+
+        def as_mapping(said, part=part):
+            return condition_of(said) or {part: said}
+
+        _add_to_condition(path, renamed, mapped(frame[part].tolist(), as_mapping))
     if "returned_text" in renamed:
         replies = renamed.get("reply", renamed["returned_text"]).astype(object)
         renamed["reply"] = replies.fillna(renamed["returned_text"])
@@ -381,39 +417,44 @@ def _with_our_names(
 
 
 def _add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) -> None:
-    """Add further parts to the condition of each record; one that a file has otherwise is an error."""
-    conditions = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
-    both = {
-        (id(known), id(more)): (known, more) for known, more in zip(conditions, parts, strict=True)
-    }
-    for key, pair in both.items():
-        known, more = map(condition_of, pair)
-        for name in known.keys() & more:
-            if str(known[name]).lower() != str(more[name]).lower():
-                raise InputError(
-                    f"{path} has {name} = {known[name]!r}, and `predictions` says {more[name]!r}."
-                )
-        both[key] = {**known, **more}
-    frame["condition"] = [
-        both[key] for key in zip(map(id, conditions), map(id, parts), strict=True)
-    ]
+    """Add further parts to each record's condition; one that a file has otherwise is an error."""
+    known = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
+    pairs = [*zip(known, parts, strict=True)]
+    joined: dict[tuple, dict] = {}  # equal objects are joined once
+    for condition, part in pairs:
+        key = (id(condition), id(part))
+        if key not in joined:
+            joined[key] = _joined(path, condition_of(condition), condition_of(part))
+    frame["condition"] = [joined[id(condition), id(part)] for condition, part in pairs]
+
+
+def _joined(path: str | Path, condition: Mapping, part: Mapping) -> dict:
+    """Return a condition with a further part; refuse two that say one thing differently."""
+    for name in condition.keys() & part:
+        if str(condition[name]).lower() != str(part[name]).lower():
+            both = f"{name} = {condition[name]!r}, and `predictions` says {part[name]!r}"
+            raise InputError(f"{path} has {both}.")
+    return {**condition, **part}
 
 
 def _by_other_headings(
     path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a table in which fields that others call otherwise have our names, answers by what they are.
+    """Return a table in which fields that others call otherwise have our names.
 
-    nobody: words that are no answer.
+    Answers are called by what they are. nobody: words that are no answer.
     """
-    lacking = {
-        field for fields in NEEDED if {*fields}.isdisjoint({*frame} - {"score"}) for field in fields
-    }
-    asked = {*ANSWERS, "score"} & {str(name).strip().casefold() for name in frame}
-    if not lacking or ("text" in frame and not asked):  # texts, which were not asked about yet
+    there = set(frame) - {"score"}
+    lacking = []
+    for fields in NEEDED:
+        if there.isdisjoint(fields):
+            lacking += fields
+    headings = {str(name).strip().casefold() for name in frame}
+    has_answers = not headings.isdisjoint({*ANSWERS, "score"})
+    if not lacking or ("text" in frame and not has_answers):  # texts that nobody was asked about
         return frame
-    others = {**HEADINGS, **dict.fromkeys(sorted(lacking - {*HEADINGS}), ())}
-    wanted = {field: names for field, names in others.items() if field in lacking}
+    wanted = {field: names for field, names in HEADINGS.items() if field in lacking}
+    wanted |= dict.fromkeys(sorted(set(lacking) - set(HEADINGS)), ())
     frame = frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
     answers = [name for name in frame if str(name).strip().casefold() in ANSWERS]
     if "reply" not in lacking or not answers:
@@ -438,13 +479,12 @@ def _field_of_answers(frame: pd.DataFrame, name: str, nobody: Sequence[str]) -> 
 
 def _strip_ids(frame: pd.DataFrame) -> None:
     """Take the blanks around ids, prompts and tasks away, so that "p1 " is p1."""
-    for name in {*IDS} & {*frame}:
-        values = frame[name].unique() if not pd.api.types.is_numeric_dtype(frame[name]) else ()
-        bare = {value: stripped(value) for value in values if stripped(value) is not value}
-        if bare:
-            frame[name] = frame[name].map(
-                lambda value, bare=bare: bare.get(value, value), na_action="ignore"
-            )
+    for name in frame.columns.intersection(IDS):
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        if any(stripped(value) is not value for value in column.unique()):
+            frame[name] = column.map(stripped, na_action="ignore")
 
 
 def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) -> list[str]:
@@ -453,45 +493,54 @@ def _one_spelling(path: str | Path, frame: pd.DataFrame, known: dict[str, str]) 
     known: {key: the spelling that stays} of the files before, to which these are added.
     """
     counts: Counter = Counter()
-    for field in (field for field in SPELLED if field in frame):
-        names = frame[field].value_counts().to_dict()
-        for name in names:
+    for field in SPELLED:
+        if field not in frame:
+            continue
+        for name, times in frame[field].value_counts().items():
             check_name(field, name)
-        counts.update({name: times for name, times in names.items() if isinstance(name, str)})
+            if isinstance(name, str):
+                counts[name] += times
     changed, told = one_spelling(counts, known)
     if changed:
         _replace_names(frame, SPELLED, lambda name: changed.get(name, name))
-    return [
-        f"{Path(path).name}: the name {sentence}; rename one if these are two." for sentence in told
-    ]
+    file = Path(path).name
+    return [f"{file}: the name {sentence}; rename one if these are two." for sentence in told]
 
 
 def _nearly_alike(frame: pd.DataFrame) -> list[str]:
-    """Say which authors and evaluators count as two and differ in hyphens, underscores or blanks alone."""
-    spelled: dict[str, list[str]] = {}
+    """Say which names count as two and differ in hyphens, underscores or blanks alone."""
+    by_key: dict[str, list[str]] = {}
     for name in sorted({*_writers(frame), *frame["evaluator_model"].unique()}):
-        spelled.setdefault(name_key(name), []).append(name)
-    return [
-        f"{alike[0]!r} and {alike[1]!r} count as two; if they are one, say authors={{{alike[1]!r}: {alike[0]!r}}}."
-        for key, alike in spelled.items()
-        if key and len(alike) > 1
-    ]
+        by_key.setdefault(name_key(name), []).append(name)
+    sentences = []
+    for key, names in by_key.items():
+        if key and len(names) > 1:
+            first, second, *_ = names
+            remedy = f"say authors={{{second!r}: {first!r}}}"
+            sentences.append(f"{first!r} and {second!r} count as two; if they are one, {remedy}.")
+    return sentences
 
 
-# pairs by place -------------------------------------------------------------------------------------------------------
+# pairs by place
 
 
 def _by_place(
-    path: str | Path, frame: pd.DataFrame, given: Mapping, authors: Mapping, nobody: Sequence[str]
-) -> tuple[pd.DataFrame, list[str]]:
+    path: str | Path,
+    frame: pd.DataFrame,
+    given: Mapping,
+    authors: Mapping,
+    nobody: Sequence[str],
+    notes: list[str],
+) -> pd.DataFrame:
     """Return pairs of a first and a second author as pairs about the evaluator's own text.
 
     Of an evaluator that wrote neither it is the text of the author who comes first by name. Where
     there are such, all are read as asked which text they wrote themselves, unless a condition says
-    which question it was.
+    which question it was. notes: gets a sentence on that.
     """
-    if not {*PLACED, "chosen"} <= {*frame} or "true_model" in frame:
-        return frame, []
+    has_places = set(frame) >= {*PLACED, "chosen"}
+    if not has_places or "true_model" in frame:
+        return frame
     if "evaluator_model" not in frame:
         has = "`first`, `second` and `chosen`, and not who chose"
         raise InputError(f"{path} has {has}; name it `evaluator_model`.")
@@ -502,15 +551,17 @@ def _by_place(
     pairs = pd.DataFrame(rows, columns=columns, index=frame.index, dtype=object)
     wrote_one = frame[[*PLACED]].eq(frame["evaluator_model"], axis=0).any(axis=1)
     frame = frame.drop(columns=[*PLACED, "chosen"]).assign(**pairs)
-    if not {"task_type"} & {*frame, *given}:
+    if "task_type" not in frame and "task_type" not in given:
         frame["task_type"] = "pairwise_self"
     told = f"{Path(path).name}: `first`, `second` and `chosen` are read as pairs"
     if wrote_one.all() or _says_question(frame, given):
-        return frame, [f"{told}."]
+        notes.append(f"{told}.")
+        return frame
     _add_to_condition(path, frame, [{"question": "authored"}] * len(frame))
     neutral = f"{(~wrote_one).sum()} of them judged by a model that wrote neither text"
     rule = "all as asked which text they wrote, unless `condition` says question=better"
-    return frame, [f"{told}, {neutral}; {rule}."]
+    notes.append(f"{told}, {neutral}; {rule}.")
+    return frame
 
 
 def _name_evaluators_as_authors(frame: pd.DataFrame, said: Mapping[str, str]) -> None:
@@ -549,137 +600,141 @@ def _says_question(frame: pd.DataFrame, given: Mapping) -> bool:
 def _own_pair(
     where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]
 ) -> tuple:
-    """Return a pair's own author, the other one, the place of the own text, and whether that was chosen."""
+    """Return a pair's own author, the other, the place of the own text, and if it was chosen."""
     shown = [first, second]
     if not all(map(is_text, shown)) or first == second:
-        raise InputError(
-            f"{where}: `first` and `second` must be two authors, got {first!r} and {second!r}."
-        )
+        rule = "`first` and `second` must be two authors"
+        raise InputError(f"{where}: {rule}, got {first!r} and {second!r}.")
     own = evaluator if evaluator in shown else min(shown)
     position = 1 + shown.index(own)
-    at = _place_chosen(chosen, shown, said, no_answer)
-    if at == 0:
+    other = shown[2 - position]
+    place_chosen = _place_chosen(chosen, shown, said, no_answer)
+    if place_chosen is None:
+        return own, other, position, None
+    if place_chosen == 0:
         raise InputError(
-            f"{where}: `chosen` is {chosen!r:.80}, and must say which text was chosen: first or second, A or B, 1 or "
-            f"2, or the author {first!r} or {second!r}; authors={{{chosen!r:.80}: 'no answer'}} counts it as no answer."
+            f"{where}: `chosen` is {chosen!r:.80}, and must say which text was chosen: first or "
+            f"second, A or B, 1 or 2, or the author {first!r} or {second!r}; "
+            f"authors={{{chosen!r:.80}: 'no answer'}} counts it as no answer."
         )
-    return own, shown[2 - position], position, None if at is None else at == position
+    return own, other, position, place_chosen == position
 
 
 def _place_chosen(
     chosen, shown: Sequence[str], said: Mapping[str, str], no_answer: set[str]
 ) -> int | None:
     """Return which of two texts was chosen, 1 or 2; None for no answer, 0 for what is no choice."""
-    if pd.isna(chosen) or not str(chosen).strip() or name_key(str(chosen)) in no_answer:
+    text = str(chosen)
+    if pd.isna(chosen) or not text.strip() or name_key(text) in no_answer:
         return None
-    named = said.get(name_key(str(chosen)), str(chosen))
-    keys = [*map(name_key, shown)]
-    if name_key(named) in keys:
-        return 1 + keys.index(name_key(named))
+    author = said.get(name_key(text), text)
+    keys = [name_key(name) for name in shown]
+    if name_key(author) in keys:
+        return 1 + keys.index(name_key(author))
     return place(chosen) or 0
 
 
-# what is said of a whole file -----------------------------------------------------------------------------------------
+# what is said of a whole file
 
 
 def _take_for_a_task(path: str | Path, frame: pd.DataFrame, given: Mapping) -> list[str]:
-    """Fill in the task of records that name none, where their fields tell it; return a sentence on it."""
-    if {"task_type"} & {*frame, *given}:
+    """Fill in the task of records that name none, where their fields tell it, and say so."""
+    if "task_type" in frame or "task_type" in given:
         return []
+    claims = "predicted_self" in frame
+    names = "predicted_model" in frame
     if "other_model" in frame:
-        task, why = "pairwise_self", "`other_model` in every record, so these are pairs"
         if frame["other_model"].isna().any():
             return []
-    elif ("predicted_self" in frame) == ("predicted_model" in frame):
-        return []
+        task = "pairwise_self"
+        why = "`other_model` in every record, so these are pairs"
+    elif claims and not names:
+        task = "binary_self"
+        why = f"answers in `predicted_self` alone, so the task is {task}"
+    elif names and not claims:
+        task = "exact_model"
+        why = f"answers in `predicted_model` alone, so the task is {task}"
     else:
-        task = "binary_self" if "predicted_self" in frame else "exact_model"
-        why = f"answers in `predicted_{'self' if 'predicted_self' in frame else 'model'}` alone, so the task is {task}"
+        return []
     frame["task_type"] = task
     return [f"{Path(path).name}: no `task_type`, and {why}."]
 
 
 def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFrame:
-    """Return a table of prediction records with what is said of the whole file; check that all is there."""
-    frame = frame.assign(
-        **{name: given[name] for name in FOR_ALL if name in given and name not in frame}
-    )
+    """Return prediction records with what is said of the whole file; check that all is there."""
+    of_all = {name: value for name, value in given.items() if name in FOR_ALL}
+    frame = frame.assign(**{name: of_all[name] for name in of_all if name not in frame})
     _add_text_ids(path, frame)
-    if more := {name: value for name, value in given.items() if name not in FOR_ALL}:
-        _add_to_condition(path, frame, [more] * len(frame))
-    missing = [" or ".join(fields) for fields in NEEDED if {*fields}.isdisjoint(frame)]
-    if missing and {"author", "text"} <= {*frame}:
-        raise InputError(
-            f"{path} holds texts and no predictions; ask models with `collect_predictions` first."
-        )
-    if missing:
-        raise InputError(
-            f"{path} lacks the field{'s' * (len(missing) > 1)} {', '.join(missing)} of a prediction record: it has "
-            f"{', '.join(frame)}; {_odd_headings(frame)}{_odd_answers(frame)}{WHERE}"
-        )
+    of_condition = {name: value for name, value in given.items() if name not in FOR_ALL}
+    if of_condition:
+        _add_to_condition(path, frame, [of_condition] * len(frame))
+    _check_fields(path, frame)
     if "text_full" in frame and "text_preview" not in frame:
-        frame["text_preview"] = [
-            text[:100] if isinstance(text, str) else text for text in frame["text_full"]
-        ]
+        previews = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
+        frame["text_preview"] = previews
     for name in (*PREDICTION_FIELDS, "reply"):
         if name not in frame and name != "true_model_display":
             frame[name] = pd.Series(None, frame.index, object)
     return frame
 
 
+def _check_fields(path: str | Path, frame: pd.DataFrame) -> None:
+    """Raise `InputError` where a field of a prediction record is missing."""
+    missing = [" or ".join(fields) for fields in NEEDED if set(frame).isdisjoint(fields)]
+    if not missing:
+        return
+    if "author" in frame and "text" in frame:
+        remedy = "ask models with `collect_predictions` first"
+        raise InputError(f"{path} holds texts and no predictions; {remedy}.")
+    fields = "field" if len(missing) == 1 else "fields"
+    lacks = f"{path} lacks the {fields} {', '.join(missing)} of a prediction record"
+    hints = f"{_odd_headings(frame)}{_odd_answers(frame)}"
+    raise InputError(f"{lacks}: it has {', '.join(frame)}; {hints}{WHERE}")
+
+
 def _odd_headings(frame: pd.DataFrame) -> str:
-    """Ask for the headings in the first line where a table without a name for its columns has another line there."""
+    """Ask for the headings in the first line where a table has another line there."""
     unnamed = [name for name in frame if name.startswith("Unnamed: ")]
-    return (
-        "the first line must be that of the headings, so delete what stands above; "
-        if len(unnamed) > 1
-        else ""
-    )
+    if len(unnamed) < 2:
+        return ""
+    return "the first line must be that of the headings, so delete what stands above; "
 
 
 def _odd_answers(frame: pd.DataFrame) -> str:
-    """Say how a word is no answer, where most answers are yes or no, or authors, and a few words are neither."""
+    """Say how a word is no answer, where most answers are yes or no, or authors."""
     if "reply" not in frame or "task_type" in frame:
         return ""
-    said = frame["reply"].dropna().astype(str)
-    usual = said.str.strip().str.lower().isin([*TRUTH]) | said.isin([*frame.get("true_model", ())])
-    words = [*said[~usual].value_counts().index]
-    if not words or usual.mean() < 0.5:
+    replies = frame["reply"].dropna().astype(str)
+    is_usual = replies.str.strip().str.lower().isin([*TRUTH])
+    is_usual |= replies.isin([*frame.get("true_model", ())])
+    words = replies[~is_usual].value_counts().index
+    if words.empty or is_usual.mean() < 0.5:
         return ""
-    return f"if {words[0]!r} is no answer, authors={{{words[0]!r}: 'no answer'}} says so; "
+    word = words[0]
+    return f"if {word!r} is no answer, authors={{{word!r}: 'no answer'}} says so; "
 
 
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
     """Give texts without an id one: a text is told by its prompt, author and sample."""
-    prompt = next(
-        (
-            name
-            for name in ("prompt_id", "prompt_used")
-            if name in frame and frame[name].notna().all()
-        ),
-        "",
-    )
-    if "text_id" in frame or not prompt or not {"true_model", "evaluator_model"} <= {*frame}:
+    filled = [name for name in ("prompt_id", "prompt_used") if name in frame]
+    filled = [name for name in filled if frame[name].notna().all()]
+    has_names = set(frame) >= {"true_model", "evaluator_model"}
+    if "text_id" in frame or not filled or not has_names:
         return
-    about = [
-        frame[prompt].map(cache(lambda said: prompt_id_of(said) if " " in str(said) else said))
-    ]
-    about += [frame[name] for name in ("sample",) if name in frame]
+
+    @cache
+    def short(prompt):
+        return prompt_id_of(prompt) if " " in str(prompt) else prompt
+
+    about = [frame[filled[0]].map(short)]
+    if "sample" in frame:
+        about.append(frame["sample"])
     for name, author in (("text_id", "true_model"), ("other_text_id", "other_model")):
         if author in frame:
-            frame[name] = [
-                " / ".join(map(str, told)) for told in zip(frame[author], *about, strict=True)
-            ]
-    told = [
-        "task_type",
-        "evaluator_model",
-        "text_id",
-        "other_text_id",
-        "position",
-        "repeat",
-        "condition",
-    ]
-    again = frame[[name for name in told if name in frame]].astype(str).duplicated()
+            parts = zip(frame[author], *about, strict=True)
+            frame[name] = [" / ".join(map(str, part)) for part in parts]
+    asked = frame[frame.columns.intersection(QUESTION)].astype(str)
+    again = asked.duplicated()
     if again.any():
         index = again.idxmax()
         raise InputError(
@@ -689,43 +744,54 @@ def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:
         )
 
 
-# values ---------------------------------------------------------------------------------------------------------------
+# values
 
 
 def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
-    """Put texts in the place of replies that are answers without words; raise `InputError` for what is no reply.
+    """Put texts in the place of replies that are answers without words.
 
     In yes/no tasks true, false, 1 and 0 are YES and NO, in pairs 1 and 2 the places; an object has
-    to be the JSON of an answer or a block of text, a list of such.
+    to be the JSON of an answer or a block of text, a list of such. Raises `InputError` for what is
+    no reply.
     """
     replies = record_files.with_nulls(frame["reply"]).tolist()
-    for at in [
-        at for at, value in enumerate(replies) if not (value is None or isinstance(value, str))
-    ]:
-        value, task = replies[at], frame["task_type"][at]
-        if task == "binary_self" and value in (True, False):
-            replies[at] = "YES" if value else "NO"
-        elif task in PAIRS and not isinstance(value, bool) and value in (1, 2):
-            replies[at] = str(int(value))
-        elif isinstance(value, dict) and parsing.is_answer(value):
-            replies[at] = json.dumps(value, ensure_ascii=False)
-        elif not _is_block(value):
+    for index, value in enumerate(replies):
+        if value is None or isinstance(value, str):
+            continue
+        reply = _in_words(value, frame["task_type"][index])
+        if reply is None:
             raise InputError(
-                f"{path}, record {at + 1}: `reply` is {value!r:.80}, and must be the words of a reply (in "
-                "yes/no tasks also true or false); give these, or the answer in `predicted_model` or `predicted_self`."
+                f"{path}, record {index + 1}: `reply` is {value!r:.80}, and must be the words of a "
+                "reply (in yes/no tasks also true or false); give these, or the answer in "
+                "`predicted_model` or `predicted_self`."
             )
+        replies[index] = reply
     frame["reply"] = pd.Series(replies, frame.index, object)
 
 
+def _in_words(value, task: str):
+    """Return an answer without words as a reply, blocks of text as they are; None for others."""
+    if task == "binary_self" and value in (True, False):
+        return "YES" if value else "NO"
+    if task in PAIRS and not isinstance(value, bool) and value in (1, 2):
+        return str(int(value))
+    if isinstance(value, dict) and parsing.is_answer(value):
+        return json.dumps(value, ensure_ascii=False)
+    return value if _is_block(value) else None
+
+
 def _take_for_no_answer(frame: pd.DataFrame, nobody: Sequence[str]) -> None:
-    """Put null in the place of answers on record that are none, such as "unknown", as `authors` says."""
-    words = {*map(name_key, nobody)}
-    for name in ("predicted_model", "predicted_self") if words else ():
-        values = [
-            None if isinstance(value, str) and name_key(value) in words else value
-            for value in frame[name]
-        ]
-        frame[name] = pd.Series(values, frame.index, object)
+    """Put null in the place of answers on record that are none by `authors`, such as "unknown"."""
+    words = {name_key(word) for word in nobody}
+    if not words:
+        return
+
+    def answered(value):
+        is_no_answer = isinstance(value, str) and name_key(value) in words
+        return None if is_no_answer else value
+
+    for name in ("predicted_model", "predicted_self"):
+        frame[name] = pd.Series([answered(value) for value in frame[name]], frame.index, object)
 
 
 def _is_block(value) -> bool:
@@ -737,11 +803,28 @@ def _is_block(value) -> bool:
 
 def _as_list(value: str):
     """Return the names of a CSV as a list: "['a', 'b']" or "a;b"."""
-    return (
-        plain_yaml(value)
-        if value.lstrip().startswith("[")
-        else re.split(r"\s*[;,|]\s*", value.strip())
-    )
+    if value.lstrip().startswith("["):
+        return plain_yaml(value)
+    return re.split(r"\s*[;,|]\s*", value.strip())
+
+
+def _as_answer(value: str):
+    """Return None for a word such as "n/a"; others as they are."""
+    return NULLS.get(value.strip().lower(), value)
+
+
+def _as_truth(value: str):
+    """Return True, False or None for a word that says so; others as they are."""
+    return TRUTH.get(value.strip().lower(), value)
+
+
+def _as_place(value: str):
+    """Return 1 or 2 for a place of a pair; others as they are."""
+    return place(value) or value
+
+
+def _is_there(value) -> bool:
+    return not pd.isna(value)
 
 
 def _is_share(value) -> bool:
@@ -749,56 +832,46 @@ def _is_share(value) -> bool:
 
 
 def _is_name(value) -> bool:
-    return is_text(value) and not re.match(r"\[\s*['\"]", value)  # a list of several
+    """Tell whether a value is one name, and no list of several as text."""
+    return is_text(value) and not re.match(r"\[\s*['\"]", value)
 
 
-READ = {  # field: how a text in it is read
-    **dict.fromkeys(
-        ("predicted_model", "score"), lambda value: NULLS.get(value.strip().lower(), value)
-    ),
-    "predicted_self": lambda value: TRUTH.get(value.strip().lower(), value),
-    "position": lambda value: place(value) or value,
+# {field: how a text in it is read}
+READ = {
+    "predicted_model": _as_answer,
+    "score": _as_answer,
+    "predicted_self": _as_truth,
+    "position": _as_place,
     "candidates": _as_list,
 }
+NAMING = tuple(name for name, task in TASKS.items() if task.answer == "author")
+PAIRS = tuple(name for name, task in TASKS.items() if task.answer == "place")
+CLAIMING = tuple(name for name, task in TASKS.items() if task.answer != "author")
+LINEUPS = tuple(name for name, task in TASKS.items() if task.asks_of_each)
 IN_LINEUP = partial(place, most=999)
-NAMING, CLAIMING, PAIRS = (
-    ("exact_model", "lineup"),
-    ("binary_self", "pairwise_self"),
-    ("pairwise_self",),
-)
-RULES = (  # field, tasks, what must hold of a value, in words
+IS_CLAIM = "must be true, false or null (`reply` takes a YES or A)"
+IS_PLACE = "must say where the pair's own text stood, as 1 or 2, A or B, first or second"
+IN_ORDER = "must be the text's place in the lineup, from 1, or a letter from A"
+# (field, tasks, what must hold of a value, in words)
+RULES = (
     ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
-    ("text_id", TASKS, lambda value: not pd.isna(value), "must say which text was judged"),
-    ("true_model", TASKS, _is_name, "must be a non-empty text, one name"),
-    ("evaluator_model", TASKS, _is_name, "must be a non-empty text, one name"),
+    ("text_id", (*TASKS,), _is_there, "must say which text was judged"),
+    ("true_model", (*TASKS,), _is_name, "must be a non-empty text, one name"),
+    ("evaluator_model", (*TASKS,), _is_name, "must be a non-empty text, one name"),
     ("predicted_model", NAMING, is_text, "must be a text or null"),
+    ("predicted_self", CLAIMING, {True, False}.__contains__, IS_CLAIM),
     (
-        "predicted_self",
-        CLAIMING,
-        {True, False}.__contains__,
-        "must be true, false or null (`reply` takes a YES or A)",
+        "score",
+        (*TASKS,),
+        _is_share,
+        "must be a number from 0 to 1, P(the text is its own), or null",
     ),
-    ("score", TASKS, _is_share, "must be a number from 0 to 1, P(the text is its own), or null"),
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
-    (
-        "position",
-        PAIRS,
-        place,
-        "must say where the pair's own text stood, as 1 or 2, A or B, first or second",
-    ),
-    (
-        "position",
-        ("lineup",),
-        IN_LINEUP,
-        "must be the text's place in the lineup, from 1, or a letter from A",
-    ),
+    ("position", PAIRS, place, IS_PLACE),
+    ("position", LINEUPS, IN_LINEUP, IN_ORDER),
 )
-NULLABLE = (
-    "predicted_model",
-    "predicted_self",
-    "score",
-    "position",
-)  # the last only where there is no reply to read
+# fields that may be null, the last only where there is no reply to read
+NULLABLE = ("predicted_model", "predicted_self", "score", "position")
 
 
 def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
@@ -816,7 +889,7 @@ def _check_values(path: str | Path, frame: pd.DataFrame) -> None:
 
 
 def _rows_to_check(frame: pd.DataFrame, name: str, tasks: Sequence[str]) -> pd.Series:
-    """Tell of each record whether a rule on a field holds for it; tasks: of the rule, none for all."""
+    """Tell of each record whether a rule on a field holds for it; no tasks mean all."""
     if not tasks:
         return pd.Series(True, frame.index)
     rows = frame["task_type"].isin(tasks)
@@ -829,7 +902,7 @@ def _rows_to_check(frame: pd.DataFrame, name: str, tasks: Sequence[str]) -> pd.S
 
 
 def _check_column(path: str | Path, values: pd.Series, is_right: Callable, rule: str) -> None:
-    """Raise `InputError` for the first value that a rule forbids: record, value, rule and remedy."""
+    """Raise `InputError` for the first value that a rule forbids."""
     for index, value in values.drop_duplicates().items():
         if is_right(value):
             continue
@@ -874,16 +947,15 @@ def _asked_by_name(path: str | Path, frame: pd.DataFrame) -> list[str]:
 def _repeats(frame: pd.DataFrame) -> pd.Index:
     """Return which records repeat an earlier one in question and answer, as after a resumed run."""
     fields = [name for name in FIELDS if name in frame and name != "is_correct"]
-    alike = frame.loc[
-        frame.duplicated([name for name in fields if name in PLAIN], keep=False), fields
-    ]
-    nested = {
-        name: alike[name].map(repr, na_action="ignore") for name in fields if name not in PLAIN
-    }
-    return alike.index[alike.assign(**nested).duplicated()]
+    plain = [name for name in fields if name in PLAIN]
+    alike = frame.loc[frame.duplicated(plain, keep=False), fields]
+    for name in fields:
+        if name not in PLAIN:
+            alike[name] = alike[name].map(repr, na_action="ignore")
+    return alike.index[alike.duplicated()]
 
 
-# names ----------------------------------------------------------------------------------------------------------------
+# names
 
 
 def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | None]) -> list[str]:
@@ -909,7 +981,8 @@ def _by_id(path: str | Path, frame: pd.DataFrame, authors: Mapping[str, str | No
     frame["evaluator_model"] = frame["evaluator_model"].replace(renamed)
     _replace_names(frame, ("predicted_model", "candidates"), bearer)
     _fill_in_labels(frame)
-    if lettered := _letters_as_names(frame):
+    lettered = _letters_as_names(frame)
+    if lettered:
         told.append(f"{Path(path).name}: {lettered} answers are letters, read as places.")
     return told
 
@@ -924,14 +997,14 @@ def _fill_in_labels(frame: pd.DataFrame) -> None:
 
 def _names_in(frame: pd.DataFrame, names: set[str]) -> set[str]:
     """Return those of the names that stand in a field or in a reply, however they are typed."""
-    wanted = [*NAMES, *PLACED, "chosen", "predicted_self", "true_model_display", "reply"]
-    fields = frame.reindex(columns=wanted) if names else ()
-    words = {
-        name_key(value)
-        for field in fields
-        for value in fields[field].explode().dropna().astype(str).unique()
-    }
-    text = "\n".join(words)
+    if not names:
+        return set()
+    fields = [*NAMES, *PLACED, "chosen", "predicted_self", "true_model_display", "reply"]
+    keys = set()
+    for field in frame.columns.intersection(fields):
+        values = frame[field].explode().dropna().astype(str).unique()
+        keys.update(map(name_key, values))
+    text = "\n".join(keys)
     return {name for name in names if name_key(str(name)) in text}
 
 
@@ -941,115 +1014,140 @@ def _replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str
 
     def replaced(value):
         if isinstance(value, list):
-            return [*map(replaced, value)]
+            return [replaced(part) for part in value]
         return of(value) if isinstance(value, str) else value  # what is missing stays
 
-    for field in {*fields} & {*frame}:
+    for field in frame.columns.intersection([*fields]):
         frame[field] = mapped(frame[field].tolist(), replaced)
 
 
 def _bearer(path: str | Path, frame: pd.DataFrame) -> Callable[[str], str]:
-    """Return what makes of a name the one author that bears it, or leaves it; a name of two is an error."""
-    owners, exact = _owners(frame), _writers(frame)
+    """Return what makes of a name the one author that bears it, or leaves it.
+
+    A name of two authors is an error.
+    """
+    owners = _owners(frame)
+    writers = _writers(frame)
 
     def bearer(name: str) -> str:
-        author = name if name in exact else owners.get(name_key(name), name)
+        if name in writers:
+            return name
+        author = owners.get(name_key(name), name)
         if author is None:
-            raise InputError(
-                f"{path} gives two authors the label {name!r}, which is an answer; give answers by id."
-            )
+            rule = f"gives two authors the label {name!r}, which is an answer"
+            raise InputError(f"{path} {rule}; give answers by id.")
         return author
 
     return bearer
 
 
 def _writers(frame: pd.DataFrame) -> set[str]:
-    return {
-        *frame["true_model"].tolist(),
-        *frame.get("other_model", frame["true_model"]).dropna().tolist(),
-    }
+    """Return the authors of texts, in pairs also of the other text."""
+    writers = set(frame["true_model"].tolist())
+    if "other_model" in frame:
+        writers.update(filter(is_text, frame["other_model"].tolist()))
+    return writers
 
 
 def _owners(frame: pd.DataFrame) -> dict[str, str | None]:
-    """Return {a name's key: the author that bears it, None where two do}: ids, labels of the file, the registry's."""
-    registered, label_of = _registered(), file_labels(frame)
+    """Return {a name's key: the author that bears it, None where two do}.
+
+    Names are ids, labels of the file, and those of the registry.
+    """
+    registered = _registered()
+    labels = file_labels(frame)
     owners: dict[str, str | None] = {}
     for author in _writers(frame):
+        names = [author, author.rpartition("/")[2], *labels.get(author, ())]
         model = models().get(author) or registered.get(name_key(author))
-        listed = (model.id, *model.all_names) if model else ()
-        for key in map(
-            name_key, (author, author.rpartition("/")[2], *label_of.get(author, ()), *listed)
-        ):
-            owners[key] = author if owners.get(key, author) == author else None
+        if model:
+            names += [model.id, *model.all_names]
+        for key in map(name_key, names):
+            is_free = owners.get(key, author) == author
+            owners[key] = author if is_free else None
     return owners
 
 
 def _registered() -> dict[str, Model]:
-    return {
-        name_key(name): model
-        for model in models().values()
-        for name in (model.id, *model.all_names)
-    }
+    """Return {a name's key: the model of the registry that has it}."""
+    by_key = {}
+    for model in models().values():
+        for name in (model.id, *model.all_names):
+            by_key[name_key(name)] = model
+    return by_key
 
 
 def _letters_as_names(frame: pd.DataFrame) -> int:
-    """Put names in the place of answers that are letters: of the candidates shown, or of a pair; return how many.
+    """Put names in the place of answers that are letters; return how many.
 
-    A letter that is somebody's name stays one.
+    The names are those of the candidates shown, or of a pair. A letter that is somebody's name
+    stays one.
     """
-    found, said = {}, frame["predicted_model"]
-    asked = frame.reindex(
-        columns=["task_type", "true_model", "other_model", "position", "candidates"]
-    )
-    letters = [*filter(parsing.letter, {*said.dropna().tolist()} - _writers(frame))]
-    for at in said.index[said.isin(letters)]:
-        task, true, other, position, shown = asked.loc[at]
+    answers = frame["predicted_model"]
+    words = set(answers.dropna().tolist()) - _writers(frame)
+    letters = [word for word in words if parsing.letter(word)]
+    columns = ["task_type", "true_model", "other_model", "position", "candidates"]
+    asked = frame.reindex(columns=columns)
+    names = {}
+    for index in answers.index[answers.isin(letters)]:
+        task, author, other, position, shown = asked.loc[index]
         if task in PAIRS:
-            shown = {1: [true, other], 2: [other, true]}.get(place(position))
-        if (
-            isinstance(shown, list)
-            and said[at] not in shown
-            and (name := parsing.at_letter(said[at], shown))
-        ):
-            found[at] = name
-    frame.loc[[*found], "predicted_model"] = [*found.values()]
-    return len(found)
+            by_place = {1: [author, other], 2: [other, author]}
+            shown = by_place.get(place(position))
+        letter = answers[index]
+        if isinstance(shown, list) and letter not in shown:
+            name = parsing.at_letter(letter, shown)
+            if name:
+                names[index] = name
+    frame.loc[[*names], "predicted_model"] = [*names.values()]
+    return len(names)
 
 
 def _names_by_hand(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Return {id: further names} of what is said by hand, {name: []} of somebody else; raise for one who is nowhere."""
-    bearers, called = {*_writers(frame), *frame["evaluator_model"].tolist()}, {}
+    """Return {id: further names} of what is said by hand, {name: []} of somebody else.
+
+    Raises `InputError` for one who is nowhere.
+    """
+    known = _writers(frame) | set(frame["evaluator_model"].tolist())
     bearer = _bearer("`authors`", frame)
+    called: dict[str, list[str]] = {}
     for name, who in authors.items():
-        found = bearer(str(who or name))
-        if who and found not in bearers and name_key(found) not in _registered():
+        author = bearer(str(who or name))
+        names = called.setdefault(author, [])
+        if not who:
+            continue
+        if author not in known and name_key(author) not in _registered():
             raise InputError(
-                f"`authors` says that {name!r} is {who!r}, who is no author of the records and no model of the "
-                f"registry{did_you_mean(who, bearers)}; the authors are {', '.join(sorted(bearers))}."
+                f"`authors` says that {name!r} is {who!r}, who is no author of the records and no "
+                f"model of the registry{did_you_mean(who, known)}; "
+                f"the authors are {', '.join(sorted(known))}."
             )
-        called.setdefault(found, []).extend([name] * bool(who))
+        names.append(name)
     return called
 
 
 def _check_names(frame: pd.DataFrame) -> list[str]:
-    """Say which answers on record name nobody in the records; raise `InputError` for names that nobody knows."""
+    """Say which answers on record name nobody in the records; refuse names that nobody knows."""
     asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
-    pairs, named = asked["task_type"].isin(PAIRS), asked["predicted_model"]
-    outside = asked[asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))]
-    both = zip(
-        outside["predicted_model"], outside["true_model"], outside["candidates"], strict=True
-    )
-    unlisted = [
-        not (isinstance(names, list) and {name, true} <= {*names}) for name, true, names in both
-    ]
-    outside = outside.loc[unlisted, "predicted_model"]
-    neither = named[pairs & named.ne(asked["true_model"]) & named.ne(asked["other_model"])]
+    named = asked["predicted_model"]
+    is_outside = asked["task_type"].isin(NAMING) & ~named.isin(_writers(frame))
+    outside = []
+    for row in asked[is_outside].itertuples():
+        names = row.candidates if isinstance(row.candidates, list) else ()
+        if row.predicted_model not in names or row.true_model not in names:
+            outside.append(row.predicted_model)
+    is_pair = asked["task_type"].isin(PAIRS)
+    is_neither = named.ne(asked["true_model"]) & named.ne(asked["other_model"])
+    neither = named[is_pair & is_neither].tolist()
     _refuse_unknown(frame, [*outside, *neither])
-    told = {"nobody in the records count as somebody else": outside}
-    told |= {"neither author of their pair count as no answer": neither}
-    return [
-        f"Answers that name {what}: {_times(names)}." for what, names in told.items() if len(names)
-    ]
+    sentences = []
+    if outside:
+        what = "nobody in the records count as somebody else"
+        sentences.append(f"Answers that name {what}: {_times(outside)}.")
+    if neither:
+        what = "neither author of their pair count as no answer"
+        sentences.append(f"Answers that name {what}: {_times(neither)}.")
+    return sentences
 
 
 def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -1059,19 +1157,25 @@ def _refuse_unknown(frame: pd.DataFrame, names: Iterable[str]) -> None:
     names = [name for name in names if name_key(name) not in known]
     if not names:
         return
+    authors = ", ".join(sorted(_writers(frame)))
     raise InputError(
-        f"Answers name {_times(names)}, whom neither the records (authors {', '.join(sorted(_writers(frame)))}) nor "
-        f"the registry know; {_how_to_say(frame, names)} Letters are places where `candidates` lists who was shown."
+        f"Answers name {_times(names)}, whom neither the records (authors {authors}) nor the "
+        f"registry know; {_how_to_say(frame, names)} Letters are places where `candidates` lists "
+        "who was shown."
     )
 
 
 def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
-    """Say how `authors` tells who the most frequent of some names is: perhaps the author whose id is most like it."""
-    [(first, _)] = Counter(names).most_common(1)
-    likely = difflib.get_close_matches(first, sorted(_writers(frame)), 1, 0)[0]
+    """Say how `authors` tells who the most frequent of some names is.
+
+    Perhaps it is the author whose id is most like it.
+    """
+    [(name, _)] = Counter(names).most_common(1)
+    [likely] = difflib.get_close_matches(name, sorted(_writers(frame)), 1, 0)
     return (
-        f"say who that is: authors={{{first!r}: {likely!r}}} for one of the authors, "
-        f"authors={{{first!r}: None}} for somebody else, authors={{{first!r}: 'no answer'}} for no answer."
+        f"say who that is: authors={{{name!r}: {likely!r}}} for one of the authors, "
+        f"authors={{{name!r}: None}} for somebody else, "
+        f"authors={{{name!r}: 'no answer'}} for no answer."
     )
 
 
@@ -1082,45 +1186,48 @@ def unread(frame: pd.DataFrame, on_record: pd.Series) -> list[str]:
     again and again is an error where nothing says who was shown, and the evaluator has no answers
     on record.
     """
-    naming = frame["task_type"].isin(NAMING)
-    rows = naming & frame["predicted_model"].isna() & frame["reply"].notna()
-    lacking = frame.reindex(
-        columns=["task_type", "evaluator_model", "reply", "position", "candidates"]
-    )[rows]
-    replies = lacking["reply"].astype(object)
-    for at in lacking.index[lacking["task_type"] == "lineup"]:
-        replies[at] = parsing.lineup_entry(replies[at], lacking["position"][at])
+    is_naming = frame["task_type"].isin(NAMING)
+    is_unread = is_naming & frame["predicted_model"].isna() & frame["reply"].notna()
+    columns = ["task_type", "evaluator_model", "reply", "position", "candidates"]
+    rows = frame.reindex(columns=columns)[is_unread]
+    replies = rows["reply"].astype(object)
+    for index in rows.index[rows["task_type"].isin(LINEUPS)]:
+        replies[index] = parsing.lineup_entry(replies[index], rows["position"][index])
     alone = replies.map(cache(parsing.bare_name)).dropna()
-    known = lacking["candidates"].notna() | lacking["evaluator_model"].isin(
-        frame["evaluator_model"][naming & on_record]
-    )
-    unheard = alone[~known[alone.index]]
-    _refuse_unknown(frame, unheard[unheard.groupby(unheard).transform("size") >= REPEATED])
-    alone = alone[alone.map(lambda name: len(name) > 1 and name[0].isupper()) | ~known[alone.index]]
-    named = replies.drop(alone.index).map(cache(parsing.credited_name)).dropna()
-    nobody = {*map(name_key, frame.attrs.get("nobody", ()))}
-    heard = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))} if len(named) else ()
-    names = [*alone, *(name for name in named if name_key(name) not in heard)]
+    with_answers = frame["evaluator_model"][is_naming & on_record]
+    is_told = rows["candidates"].notna() | rows["evaluator_model"].isin(with_answers)
+    untold = alone[~is_told[alone.index]]
+    _refuse_unknown(frame, untold[untold.groupby(untold).transform("size") >= REPEATED])
+    is_capital = alone.map(lambda name: len(name) > 1 and name[0].isupper())
+    alone = alone[is_capital | ~is_told[alone.index]]
+    credited = replies.drop(alone.index).map(cache(parsing.credited_name)).dropna()
+    names = [*alone]
+    if len(credited):
+        known = {*_owners(frame), *map(name_key, frame.attrs.get("called", ()))}
+        names += [name for name in credited if name_key(name) not in known]
+    nobody = set(map(name_key, frame.attrs.get("nobody", ())))
     names = [name for name in names if name_key(name) not in nobody]
-    return (
-        [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"]
-        if names
-        else []
-    )
+    if not names:
+        return []
+    return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"]
 
 
-def _times(names: Iterable[str] | Mapping[str, int]) -> str:
+def _times(names: Iterable[str]) -> str:
+    """Return the most frequent names, and how often each stands there."""
     counts = Counter(names)
-    shown = [f"{name!r} ({n} time{'s' * (n != 1)})" for name, n in counts.most_common(9)]
-    return ", ".join(shown) + f" and {len(counts) - 9} more" * (len(counts) > 9)
+    shown = []
+    for name, count in counts.most_common(9):
+        times = "1 time" if count == 1 else f"{count} times"
+        shown.append(f"{name!r} ({times})")
+    text = ", ".join(shown)
+    if len(counts) > 9:
+        text += f" and {len(counts) - 9} more"
+    return text
 
 
 def file_labels(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return {author: its labels in the file}."""
     named = frame.reindex(columns=["true_model", "true_model_display"]).drop_duplicates()
     named = named[named["true_model_display"].map(is_text)]
-    return (
-        named.groupby("true_model")["true_model_display"]
-        .agg(lambda found: [*found.unique()])
-        .to_dict()
-    )
+    labels = named.groupby("true_model")["true_model_display"]
+    return labels.agg(lambda displays: [*displays.unique()]).to_dict()
