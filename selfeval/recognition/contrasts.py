@@ -23,7 +23,7 @@ import pandas as pd
 from selfeval.condition import LEFT_OUT, condition_label, conditions, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
-from selfeval.recognition.measures import measures_of
+from selfeval.recognition.measures import claimed_rows, measures_of
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import Difference, Rate, Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
@@ -243,46 +243,89 @@ def paired_models(
     settings = Settings(level=level)
     parts = []
     for tally in counts.tallies(predictions):
-        measures = [] if tally.task == PAIRWISE else _model_differences(tally, settings)
-        if measures:
-            design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            table = write(measures, settings, **design)
-            parts.append(adjust_p(table, ["statistic"], compared=True))
+        if tally.task == PAIRWISE or len(tally.evaluators) < 2:
+            continue
+        design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
+        table = write([_model_differences(tally, settings)], settings, **design)
+        parts.append(adjust_p(table, ["statistic"], compared=True))
     return _joined(parts, COLUMNS)
 
 
-def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
+def _model_differences(tally: Tally, settings: Settings) -> Measure:
     """Return the differences of J of every two evaluators, each on the prompts of both."""
     was_asked = tally.count().any(2)
-    pairs_by_prompts = {}  # one entry, where all evaluators were asked about the same prompts
-    for pair in combinations(range(len(tally.evaluators)), 2):
-        common = was_asked[:, pair].all(1)
-        pairs_by_prompts.setdefault(common.tobytes(), []).append(pair)
-    measures = []
-    for common, pairs in pairs_by_prompts.items():
-        is_common = np.frombuffer(common, bool)
-        first, second = np.transpose(pairs)
-        part = tally.kept(is_common[tally.prompt])
-        difference = _model_difference(part, "all", first, second)
-        if difference is None:
-            continue
-        left_out = (was_asked[:, first] | was_asked[:, second])[~is_common]
-        notes = [(left_out.any(0), "common_prompts")]
-        if (part.answer < 0).any():
-            among_answers = _model_difference(part, "answered", first, second)
-            notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
-        names = tally.evaluators[first] + " - " + tally.evaluators[second]
-        who = {"evaluator": names, "policy": "all"}
-        measures.append(Measure("discrimination", difference, who, test=INVERTED, notes=notes))
-    return measures
+    first, second = np.triu_indices(len(tally.evaluators), 1)
+    difference = _difference_of_models(tally, was_asked, "all", first, second)
+    left_out = was_asked[:, first] != was_asked[:, second]
+    notes = [(left_out.any(0), "common_prompts")]
+    if (tally.answer < 0).any():
+        among_answers = _difference_of_models(tally, was_asked, "answered", first, second)
+        notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
+    names = tally.evaluators[first] + " - " + tally.evaluators[second]
+    who = {"evaluator": names, "policy": "all"}
+    return Measure("discrimination", difference, who, test=INVERTED, notes=notes)
 
 
-def _model_difference(tally: Tally, policy: str, first, second) -> Difference | None:
-    """Return J of the first evaluators less that of the second, where the task has it."""
-    measure = _measures(tally, policy).get("discrimination")
-    if measure is None:
-        return None
-    return measure.of.pick((first,)) - measure.of.pick((second,))
+def _difference_of_models(tally: Tally, was_asked, policy: str, first, second) -> Difference:
+    """Return J of the first evaluators less that of the second, on the prompts of both."""
+    beside = discrimination_beside(tally, was_asked, policy)
+    return beside.pick((first, second)) - beside.pick((second, first))
+
+
+def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> Difference:
+    """Return J of each evaluator (first axis) on the prompts of another one (second axis).
+
+    was_asked: (prompts, evaluators). NaN where it gave no answer on these prompts. A design with
+    gaps has as many sets of common prompts as pairs, so sums over them are products of matrices.
+    """
+    is_answered = tally.answer >= 0
+    answered = tally.count(is_answered)
+    n = answered if policy == "answered" else tally.count()
+    claims = tally.count(claimed_rows(tally))
+    asked = was_asked.astype(float)
+    total = _over_common(n, asked)
+    total[_over_common(answered.sum(2), asked) == 0] = 0
+    hits = _over_common(claims, asked)
+
+    wrote = tally.own >= 0
+    own_author = tally.own if tally.task == BINARY else np.maximum(tally.own, 0)
+    is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
+    rates = []
+    for is_counted in (is_own, ~is_own):
+        share = _equal_shares(is_counted & (total > 0))
+        rates.append(_mean_beside(n, claims, total, hits, share, asked))
+    claimed, claimed_of_others = rates
+    everything = (slice(None), slice(None))
+    return claimed.pick(everything, wrote[:, None]) - claimed_of_others
+
+
+def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Return sums (evaluators, others, ...) of counts over the prompts of each other evaluator."""
+    return np.moveaxis(np.tensordot(asked, counts, (0, 0)), 0, 1)
+
+
+def _equal_shares(is_counted: np.ndarray) -> np.ndarray:
+    """Return what each of the authors (last axis) that count weighs in their mean."""
+    return is_counted / np.maximum(is_counted.sum(-1, keepdims=True), 1)
+
+
+def _mean_beside(n, claims, total, hits, share, asked) -> Rate:
+    """Return means over authors of the rates hits / total, all (evaluators, others, authors).
+
+    share: what each author weighs. n, claims: by prompt, evaluator and author.
+    """
+    of_row = share / np.maximum(total, 1)
+    rate = hits / np.maximum(total, 1)
+    is_counted = share > 0
+
+    def by_prompt(counts, factor):
+        return np.einsum("pea,efa,pf->pef", counts, factor, asked, optimize=True)
+
+    value = np.where(is_counted.any(2), (share * rate).sum(2), np.nan)
+    contrib = by_prompt(claims, of_row) - by_prompt(n, of_row * rate)
+    weight = by_prompt(n, of_row)
+    rows = (total * is_counted).sum(2).astype(int)
+    return Rate(value, contrib, rows, (weight > 0).sum(0), weight=weight)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ from selfeval.statistics.intervals import (
     check_level,
     permutation_p,
     ratio,
-    stack,
 )
 from selfeval.statistics.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
 
@@ -252,6 +251,19 @@ class Cells:
         """Return each evaluator's mean over the authors other than itself."""
         return rate.mean(self.valid & ~self.is_own)
 
+    def false_claims(self, claims: np.ndarray) -> Rate:
+        """Return the mean over other authors of the rate at which their texts are claimed.
+
+        claims: counts, as `n`. Where every author has as many rows of a prompt, it is a rate of
+        counts. NaN where the evaluator wrote nothing.
+        """
+        is_other = np.arange(self.n.shape[2]) != self.own_author[:, None]
+        if (self.n == self.n[:, :, :1]).all():
+            rate = Rate.of((claims * is_other).sum(2), (self.n * is_other).sum(2))
+        else:
+            rate = Rate.of(claims, self.n).mean(self.valid & is_other)
+        return rate.pick((self.evaluator,), self.wrote)
+
     def over_peers(self, rate: Rate) -> Rate:
         """Return each evaluator's mean over the others of their rates for its name."""
         rate_for_name = rate.pick((slice(None), self.own_author))
@@ -263,6 +275,13 @@ def _answered_cells(tally: Tally, policy: str) -> Cells:
     """Return the cells of the rows that a policy counts."""
     counted = None if policy == "all" else tally.answer >= 0
     return Cells(tally.count(counted), tally.own)
+
+
+def claimed_rows(tally: Tally) -> np.ndarray:
+    """Return which rows claim the text for the evaluator; not of pairs."""
+    if tally.task == BINARY:
+        return tally.answer == 1
+    return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
 
 
 def _discrimination(tally: Tally, cells: Cells, of: Statistic, is_claim, policy: str) -> Measure:
@@ -289,14 +308,14 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of a task in which the evaluator names an author."""
     cells = _answered_cells(tally, policy)
     names_author = (tally.answer >= 0) & (tally.answer < len(tally.authors))
-    is_claim = names_author & (tally.answer == tally.own[tally.evaluator])
+    is_claim = claimed_rows(tally)
     hits = tally.count(tally.answer == tally.author)
 
     accuracy = Rate.of(hits, cells.n)
-    false_rate = wrong_name_rate(tally, cells, hits, names_author)
+    false_rate = wrong_name_rate(tally, cells, names_author)
     self_accuracy = cells.of_own(accuracy)
     cross_accuracy = cells.over_others(accuracy)
-    false_claim_rate = cells.of_own(false_rate)
+    false_claim_rate = cells.false_claims(tally.count(is_claim))
     discrimination = self_accuracy - false_claim_rate
     for_other_names = cross_accuracy - cells.over_others(false_rate)
     known_false_rate = false_rate.pick((slice(None), slice(None)), cells.valid)
@@ -322,38 +341,46 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     ]
 
 
-def wrong_name_rate(tally: Tally, cells: Cells, hits, names_author) -> Rate:
+def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
     """Return per (e, m) the mean over t other than m of the rate at which e names m on t's texts.
 
-    Where every author has as many rows of a prompt, it is a rate of counts.
+    names_author: which rows name an author. Not to be resampled.
     """
     size = len(tally.authors)
-    if (cells.n == cells.n[:, :, :1]).all():
-        name = np.where(names_author, tally.answer, 0)
-        named = tally.count(names_author, author=name)
-        return Rate.of(named - hits, (size - 1) * cells.n)
     is_other = ~np.eye(size, dtype=bool)
-    rates = []
+    value = np.empty(cells.valid.shape)
+    n = np.empty(cells.valid.shape, int)
+    contrib = np.empty(cells.n.shape)
+    weight = np.empty(cells.n.shape)
     for e in range(len(tally.evaluators)):
         rows = np.flatnonzero(names_author & (tally.evaluator == e))
-        text = tally.prompt[rows] * size + tally.author[rows]
-        cell = text * size + tally.answer[rows]
-        named = np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
-        rate = Rate.of(named, cells.n[:, e, :, None])
-        rates.append(rate.mean(is_other & cells.valid[e][:, None], axis=-2))
-    return stack(rates)
+        prompt, author, name = tally.prompt[rows], tally.author[rows], tally.answer[rows]
+        asked = cells.n[:, e].astype(float)
+        total = asked.sum(0)[:, None]
+        named = np.bincount(author * size + name, minlength=size**2).reshape(size, size)
+
+        # What one row of an author (first axis) says of a name (second axis).
+        is_counted = is_other & cells.valid[e][:, None]
+        authors = np.maximum(is_counted.sum(0), 1)
+        share = is_counted / authors / np.maximum(total, 1)
+        hits = np.bincount(prompt * size + name, share[author, name], tally.n_prompts * size)
+
+        value[e] = np.where(is_counted.any(0), (share * named).sum(0), np.nan)
+        n[e] = (is_counted * total).sum(0)
+        expected = asked @ (share * named / np.maximum(total, 1))
+        contrib[:, e] = hits.reshape(-1, size) - expected
+        weight[:, e] = asked @ share
+    return Rate(value, contrib, n, (weight > 0).sum(0), weight=weight)
 
 
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return precision, and the accuracy of each evaluator on the texts of each author."""
     tally = tally.kept(tally.heard[tally.evaluator])
     cells = _answered_cells(tally, policy)
+    claims = tally.count(claimed_rows(tally))
     if tally.task == BINARY:
-        claims = tally.count(tally.answer == 1)
         right = np.where(cells.is_own, claims, cells.n - claims)
     else:
-        names_itself = tally.answer == tally.own[tally.evaluator]
-        claims = tally.count((tally.answer >= 0) & names_itself)
         right = tally.count(tally.answer == tally.author)
     own_claims = (claims * cells.is_own).sum(2)
     precision = Rate.of(own_claims, claims.sum(2)).pick((cells.evaluator,), cells.wrote)
@@ -372,7 +399,7 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
 def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of the task with a yes or no; under `all`, no answer is no claim."""
     cells = _answered_cells(tally, policy)
-    is_claim = tally.answer == 1
+    is_claim = claimed_rows(tally)
     claims = tally.count(is_claim)
     claim_rate = Rate.of(claims, cells.n)
     self_accuracy = cells.of_own(claim_rate)
