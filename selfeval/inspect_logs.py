@@ -30,6 +30,7 @@ from selfeval.results import in_order
 from selfeval.statistics.intervals import Function, Rate, Settings, detectable_difference, ratio
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 
+# As Inspect reads them.
 LETTERS = {
     "C": 1,
     "I": 0,
@@ -39,10 +40,13 @@ LETTERS = {
     "no": 0,
     "true": 1,
     "false": 0,
-}  # as Inspect reads them
-CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
-FEW = 40  # clusters below which intervals use t
-STOP_REASONS = {"length": "max_tokens"}  # our status: Inspect's reason; all others are "stop"
+}
+# In the metadata of a log that we wrote: the field of its samples that was sampled.
+CLUSTER = "selfeval_cluster"
+# Clusters below which intervals use t.
+FEW = 40
+# Our status: Inspect's reason; all others are "stop".
+STOP_REASONS = {"length": "max_tokens"}
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -82,9 +86,12 @@ def _eval_file(path: Path) -> dict:
     return read_eval_log(str(path)).model_dump(exclude_none=True)
 
 
-record_files.TABLES[".eval"] = lambda path: record_files.logged(
-    read_log(path)
-)  # those that we wrote are predictions
+def _predictions_of(path: Path):
+    """Return the predictions of a log that we wrote."""
+    return record_files.logged(read_log(path))
+
+
+record_files.TABLES[".eval"] = _predictions_of
 
 
 def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
@@ -133,9 +140,8 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
 
 def _read_before(frame: pd.DataFrame) -> pd.Series:
     """Return which scores a later log of the same run has again."""
-    created = pd.to_datetime(
-        frame["created"], utc=True, format="ISO8601", errors="coerce"
-    )  # hosts differ in offset
+    # Hosts differ in offset.
+    created = pd.to_datetime(frame["created"], utc=True, format="ISO8601", errors="coerce")
     latest_first = created.sort_values(ascending=False, kind="stable").index
     same = ["run", "model", "task", "sample", "epoch", "scorer"]
     return frame.loc[latest_first].duplicated(same).sort_index()
@@ -190,33 +196,41 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
         "made_with": _arguments(spec),
     }
     values = [_values(sample) for sample in samples]
-    scorers = dict.fromkeys(name for of_sample in values for name in of_sample)
+    scorers = {}
+    for of_sample in values:
+        scorers |= dict.fromkeys(of_sample)
     for number, (sample, of_sample) in enumerate(zip(samples, values, strict=True), 1):
         name = str(sample.get("id", number))
-        of_log["sample"] = name
-        of_log["cluster"] = _cluster(path, sample, name, field)
-        of_log["epoch"] = sample.get("epoch", 1)
-        of_log["invalid"] = bool(
-            sample.get("invalidation")
-        )  # by `inspect log` or its API, with who and why
+        row = {
+            **of_log,
+            "sample": name,
+            "cluster": _cluster(path, sample, name, field),
+            "epoch": sample.get("epoch", 1),
+            # By `inspect log` or its API, with who and why.
+            "invalid": bool(sample.get("invalidation")),
+        }
         for scorer in scorers:
-            yield of_log | {"scorer": scorer, "value": _number(of_sample.get(scorer))}
+            yield row | {"scorer": scorer, "value": _number(of_sample.get(scorer))}
 
 
 def _arguments(spec: Mapping) -> str:
     """Return what a log's task and solver were given, as "k=v;k=v"."""
-    given = {"solver": spec.get("solver")}
-    given.update(spec.get("solver_args") or {})
-    given.update(spec.get("task_args") or {})
-    return ";".join(f"{name}={value}" for name, value in sorted(given.items()) if value is not None)
+    arguments = {"solver": spec.get("solver")}
+    arguments |= spec.get("solver_args") or {}
+    arguments |= spec.get("task_args") or {}
+    parts = []
+    for name, value in sorted(arguments.items()):
+        if value is not None:
+            parts.append(f"{name}={value}")
+    return ";".join(parts)
 
 
 def _cluster(path: Path, sample: Mapping, name: str, field: str) -> str:
     """Return the unit that a sample belongs to: what its metadata say in a field, without one the sample itself."""
     if not field:
         return name
-    about = sample.get("metadata") or {}
-    about = about.get("selfeval", about)
+    metadata_of_sample = sample.get("metadata") or {}
+    about = metadata_of_sample.get("selfeval", metadata_of_sample)
     if about.get(field) is None:
         raise InputError(
             f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`."
@@ -275,7 +289,7 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
         pairs += differences
     table = pd.concat(tables, ignore_index=True)
     paired = pd.concat(pairs or [table.head(0)], ignore_index=True)
-    return table, adjust_p(paired, ["task", "condition"], compared=True)
+    return table, adjust_p(paired, ["task", "condition"])
 
 
 def _of_scorer(
@@ -363,7 +377,7 @@ def log_differences(
         return pd.DataFrame(columns=[*COLUMNS, *CHANGE]), told
     change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
     table = pd.concat(parts, ignore_index=True).assign(**change)
-    return adjust_p(table, ["task", "condition", "statistic"], compared=True), told
+    return adjust_p(table, ["task", "condition", "statistic"]), told
 
 
 def _sides_apart(sides: pd.DataFrame, level: float) -> Iterator[pd.DataFrame]:
@@ -566,9 +580,8 @@ def _write_log(kind: str, model: str, task: str, samples: Sequence[dict], folder
         "stats": {},
         "samples": samples,
     }
-    file = (
-        folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"
-    )  # as Inspect calls its logs
+    # As Inspect calls its logs.
+    file = folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"
     for earlier in folder.glob(f"*_{ident}.json"):
         file = earlier
     write_whole(file, json.dumps(log, ensure_ascii=False, indent=1, default=str))

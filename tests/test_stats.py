@@ -14,9 +14,8 @@ from test_pairs import both_orders
 from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.recognition.counts import tallies
-from selfeval.recognition.measures import measures_of
+from selfeval.recognition.measures import CHANCE, measures_of
 from selfeval.statistics.intervals import Settings, holm, permutation_p
-from selfeval.statistics.table import CHANCE
 from selfeval.stats import condition_contrasts, confusion, paired_models, recognition_table
 
 

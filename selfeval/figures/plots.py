@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from selfeval.condition import varying_parts
+from selfeval.condition import condition_of, parts_of, varying_parts
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import SIDES, Drawing
 from selfeval.recognition.counts import NAMING, NONE
@@ -34,7 +34,7 @@ def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) ->
 def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
     varying = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    titles = varying.astype(str).str.replace(";", " ")
+    titles = varying.map(lambda label: " ".join(parts_of(label))).astype(str)
     if rows["task"].nunique() > 1:
         titles = rows["task"] + " " + titles
     if "field" in rows:
@@ -217,15 +217,21 @@ def of_arms(
     return draw
 
 
+def _form_of_answer(label: str) -> str:
+    """Return how names were asked for, by a condition's label."""
+    condition = condition_of(label)
+    form = condition.get("answer", "").replace("_", "/")
+    if condition.get("reasoning") == "true":
+        form += ", with reasons"
+    return form
+
+
 def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable:
     """Return the plot of statistics of existence, a panel per form of answer."""
 
     def draw(tables: Mapping, names: Mapping) -> Drawing | None:
         rows = estimates(tables["existence"], *statistics)
-        reasons = rows["condition"].str.contains("reasoning=true")
-        form = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
-        panel = form + reasons.map({True: ", with reasons", False: ""})
-        rows = rows.assign(panel=panel)
+        rows = rows.assign(panel=rows["condition"].map(_form_of_answer))
         if len(statistics) > 1:
             rows["side"] = rows["statistic"]
         return intervals(rows, label, names, null=null)

@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from selfeval.condition import LEFT_OUT, condition_label, conditions, varying_parts
+from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
 from selfeval.recognition.measures import claimed_rows, measures_of
@@ -93,11 +93,16 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     for task, of_task in frame.groupby("task_type", sort=True):
         labels = sorted(of_task["label"].unique())
         for first, second in combinations(labels, 2):
-            differing = {*first.split(";")} ^ {*second.split(";")}
-            fields = {part.partition("=")[0] for part in differing}
+            differing = {*parts_of(first)} ^ {*parts_of(second)}
+            fields = {*map(_field_of, differing)}
             if len(fields) == 1:
                 parts += _contrast(of_task, task, first, second, fields.pop(), settings)
     return _joined(parts, [*COLUMNS, *CHANGE])
+
+
+def _field_of(part: str) -> str:
+    """Return the field of a condition's part "field=value"."""
+    return part.partition("=")[0]
 
 
 def _units(records: pd.DataFrame) -> pd.DataFrame:
@@ -124,17 +129,20 @@ def _contrast(
         for m in measures:
             m.notes = [_depends_on_no_answers(m.of, among_answers[m.statistic].of, settings.z)]
     evaluators = common[0]["evaluator_model"]
-    rows = [side["evaluator_model"].isin(evaluators).sum() for side in sides]
-    note = "" if rows == [len(side) for side in common] else "common_prompts"
-    rest = [part for part in first.split(";") if part.partition("=")[0] != field]
+    note = ""
+    for side, common_side in zip(sides, common, strict=True):
+        if side["evaluator_model"].isin(evaluators).sum() > len(common_side):
+            note = "common_prompts"
+    rest = [part for part in parts_of(first) if _field_of(part) != field]
     table = write(measures, settings, task=task, condition=";".join(rest), note=note)
-    table = adjust_p(table, ["statistic"], compared=True)
+    table = adjust_p(table, ["statistic"])
     return [_with_change(table, field, _value(first, field), _value(second, field))]
 
 
 def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure]:
     """Return the differences of the statistics that two tallies of the same evaluators have."""
-    measures, others = _measures(minuend, policy), _measures(subtrahend, policy)
+    measures = _measures(minuend, policy)
+    others = _measures(subtrahend, policy)
     who = {"evaluator": subtrahend.evaluators, "policy": policy}
     differences = []
     for name in CONTRASTED:
@@ -147,8 +155,10 @@ def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure
 
 def _value(label: str, field: str) -> str:
     """Return a field's value in a condition's label."""
-    values = dict(part.partition("=")[::2] for part in label.split(";"))
-    return values.get(field, LEFT_OUT.get(field, "not set"))
+    for part in parts_of(label):
+        if _field_of(part) == field:
+            return part.partition("=")[2]
+    return LEFT_OUT.get(field, "not set")
 
 
 def _with_change(table: pd.DataFrame, field: str, first: str, second: str) -> pd.DataFrame:
@@ -175,7 +185,8 @@ def result_contrasts(
     """
     first = first.assign(label=conditions(first).astype(object))
     second = second.assign(label=conditions(second).astype(object))
-    parts, sentences = [], []
+    parts = []
+    sentences = []
     for task in sorted({*first["task_type"], *second["task_type"]}):
         of_first = first[first["task_type"] == task]
         of_second = second[second["task_type"] == task]
@@ -183,7 +194,7 @@ def result_contrasts(
         pairs, said = paired_labels(task, *labels)
         sentences += said
         for one, other in pairs:
-            common = [part for part in one.split(";") if part and part in other.split(";")]
+            common = [part for part in parts_of(one) if part and part in parts_of(other)]
             first_rows = of_first[of_first["label"] == one]
             second_rows = of_second[of_second["label"] == other]
             parts += _result_contrast(task, common, first_rows, second_rows, Settings(level=level))
@@ -211,7 +222,7 @@ def paired_labels(
 
 def _only_in(label: str, other: str) -> str:
     """Return the parts of a condition's label that another one does not have."""
-    parts = [part for part in label.split(";") if part not in other.split(";")]
+    parts = [part for part in parts_of(label) if part not in parts_of(other)]
     return ", ".join(parts) or "nothing more"
 
 
@@ -247,7 +258,7 @@ def paired_models(
             continue
         design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
         table = write([_model_differences(tally, settings)], settings, **design)
-        parts.append(adjust_p(table, ["statistic"], compared=True))
+        parts.append(adjust_p(table, ["statistic"]))
     return _joined(parts, COLUMNS)
 
 
@@ -369,9 +380,11 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         if not measures:
             continue  # no answer has a probability
         most = max(other["unit"].nunique(), weights["unit"].nunique())
-        note = "common_prompts" if sides[0]["unit"].nunique() < most else ""
+        note = ""
+        if sides[0]["unit"].nunique() < most:
+            note = "common_prompts"
         table = write(measures, settings, task=task, note=note)
-        table = adjust_p(table, ["statistic"], compared=True)
+        table = adjust_p(table, ["statistic"])
         parts.append(_with_change(table, "reading", name, OWN))
     return _joined(parts, [*COLUMNS, *CHANGE])
 

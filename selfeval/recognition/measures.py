@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from selfeval.condition import conditions
+from selfeval.condition import condition_of, conditions
 from selfeval.reading.parsing import DOUBTFUL
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
@@ -40,7 +40,16 @@ from selfeval.statistics.intervals import (
     permutation_p,
     ratio,
 )
-from selfeval.statistics.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
+from selfeval.statistics.table import (
+    HALF,
+    INVERTED,
+    RESAMPLED,
+    Measure,
+    Planned,
+    adjust_p,
+    side_of,
+    write,
+)
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -52,6 +61,17 @@ ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics 
     "position_bias",
 )
 FEW_TESTED = 20  # prompts below which Holm's adjustment holds less than it says
+CHANCE = {"discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF}
+# In pairs of texts; elsewhere these statistics mean something else.
+CHANCE_OF_PAIRS = {
+    "self_accuracy": HALF,
+    "neutral_accuracy": HALF,
+    "own_minus_neutral": 0.0,
+    "pair_fixed": 0.0,
+    "judge_fixed": 0.0,
+}
+# The sd is that of earlier data with one text per prompt and author.
+PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 ON_REQUEST = ("precision", "author_accuracy")  # no row of committed tables
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
 
@@ -146,7 +166,25 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
         table = _note_dependence(table)
     table = _ordered(table, is_pairs, len(policies) == 1)
     by_author, by_evaluator = table["author"] != "", table["evaluator"] != ""
-    return adjust_p(table, ["policy", "statistic", by_author, by_evaluator], FEW_TESTED)
+    return adjust_p(
+        table,
+        ["policy", "statistic", by_author, by_evaluator],
+        FEW_TESTED,
+        chance=_chance(table),
+        planned=PLANNED,
+    )
+
+
+def _chance(table: pd.DataFrame) -> pd.Series:
+    """Return what each row is for who tells nothing apart; NaN where nothing is concluded.
+
+    Which text of a pair is better, or whether a text is good, is a question about quality.
+    """
+    is_pairwise = table["task"] == PAIRWISE
+    of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
+    chance = table["statistic"].map(CHANCE).fillna(of_pairs)
+    question = [condition_of(condition).get("question") for condition in table["condition"]]
+    return chance.mask(np.isin(question, ["better", "good"]))
 
 
 def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.DataFrame:
