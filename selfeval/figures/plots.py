@@ -26,15 +26,19 @@ TITLES = {  # of panels; of others the statistic's own name
 def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) -> pd.DataFrame:
     """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
     rows = default_rows(table, *statistics)
-    rows = rows[(rows["author"] != "") == by_author]
-    rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
+    is_of_author = rows["author"] != ""
+    rows = rows[is_of_author == by_author]
+    place = {name: number for number, name in enumerate(statistics)}
+    rows = rows.sort_values("statistic", key=lambda names: names.map(place), kind="stable")
     return rows.assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
-    varying = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    titles = varying.map(lambda label: " ".join(parts_of(label))).astype(str)
+    titles = {}
+    for label, varying in varying_parts(rows["condition"].unique()).items():
+        titles[label] = " ".join(parts_of(varying))
+    titles = rows["condition"].map(titles).astype(str)
     if rows["task"].nunique() > 1:
         titles = rows["task"] + " " + titles
     if "field" in rows:
@@ -44,7 +48,7 @@ def _designs(rows: pd.DataFrame) -> pd.Series:
 
 def over(rows: pd.DataFrame) -> str:
     """Say for the label of an axis what intervals are, and over what."""
-    levels = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
+    levels = " and ".join(f"{percent:g} %" for percent in 100 * rows["level"].dropna().unique())
     units = " and ".join(rows["cluster_unit"].unique())
     return f"; {levels} intervals over {units}s"
 
@@ -60,7 +64,8 @@ def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing 
 def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the discrimination of each evaluator, and below it the advantage by the bootstrap."""
     table = tables["recognition"]
-    bootstrap = table[table["method"].eq("bca") | table["estimate"].isna()]
+    is_bootstrap = table["method"] == "bca"
+    bootstrap = table[is_bootstrap | table["estimate"].isna()]
     rows = pd.concat([estimates(table, "discrimination"), estimates(bootstrap, "advantage")])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
     label = "discrimination J, advantage A"
@@ -119,7 +124,8 @@ def roc(tables: Mapping, names: Mapping) -> Drawing | None:
     areas["text"] = [_area_text(area) for area in areas.itertuples()]
     design = ["evaluator", "task", "condition"]
     rows = tables["roc"].merge(areas[[*design, "text"]], on=design)
-    rows = rows.set_index("evaluator").loc[in_order(rows["evaluator"])].reset_index()
+    evaluators = in_order(rows["evaluator"])
+    rows = rows.set_index("evaluator").loc[evaluators].reset_index()
     called = rows["evaluator"].map(names).fillna(rows["evaluator"])
     panel = called + "\n" + _designs(rows)
     rows = rows.assign(panel=panel.str.strip(), x=rows["false_claims"], y=rows["hits"])
@@ -168,8 +174,8 @@ def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow but a hint."""
     rows = estimates(tables["identity"], "claim_discrimination")
     rows = rows.query("task != '' and condition == ''").dropna(subset="estimate")
-    sizes = rows.groupby("task")["clusters"]
-    rows = rows.assign(panel=rows["task"] + "\nn " + sizes.transform(_span))
+    sizes = rows.groupby("task")["clusters"].transform(_span)
+    rows = rows.assign(panel=rows["task"] + "\nn " + sizes)
     return intervals(rows, "claim discrimination", names, limits=(-1.03, 1.03))
 
 

@@ -47,11 +47,12 @@ SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
     """Return the rates and differences per evaluator under a policy."""
-    return {
-        m.statistic: m
-        for m in measures_of(tally, policy)
-        if isinstance(m.of, Rate | Difference) and m.value.ndim == 1  # not by author
-    }
+    measures = {}
+    for measure in measures_of(tally, policy):
+        is_by_author = measure.value.ndim > 1
+        if isinstance(measure.of, Rate | Difference) and not is_by_author:
+            measures[measure.statistic] = measure
+    return measures
 
 
 def _policy(task: str) -> str:
@@ -303,11 +304,9 @@ def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> D
     is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
     rates = []
     for is_counted in (is_own, ~is_own):
-        share = _equal_shares(is_counted & (total > 0))
-        rates.append(_mean_beside(n, claims, total, hits, share, asked))
+        rates.append(_mean_beside(is_counted & (total > 0), n, claims, total, hits, asked))
     claimed, claimed_of_others = rates
-    everything = (slice(None), slice(None))
-    return claimed.pick(everything, wrote[:, None]) - claimed_of_others
+    return claimed.pick(np.s_[:, :], wrote[:, None]) - claimed_of_others
 
 
 def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -315,26 +314,22 @@ def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.tensordot(asked, counts, (0, 0)), 0, 1)
 
 
-def _equal_shares(is_counted: np.ndarray) -> np.ndarray:
-    """Return what each of the authors (last axis) that count weighs in their mean."""
-    return is_counted / np.maximum(is_counted.sum(-1, keepdims=True), 1)
+def _mean_beside(is_counted, n, claims, total, hits, asked) -> Rate:
+    """Return means over the authors that count of the rates hits / total.
 
-
-def _mean_beside(n, claims, total, hits, share, asked) -> Rate:
-    """Return means over authors of the rates hits / total, all (evaluators, others, authors).
-
-    share: what each author weighs. n, claims: by prompt, evaluator and author.
+    is_counted, total, hits: (evaluators, others, authors). n, claims: (prompts, evaluators,
+    authors).
     """
-    of_row = share / np.maximum(total, 1)
-    rate = hits / np.maximum(total, 1)
-    is_counted = share > 0
 
     def by_prompt(counts, factor):
         return np.einsum("pea,efa,pf->pef", counts, factor, asked, optimize=True)
 
-    value = np.where(is_counted.any(2), (share * rate).sum(2), np.nan)
-    contrib = by_prompt(claims, of_row) - by_prompt(n, of_row * rate)
-    weight = by_prompt(n, of_row)
+    total = np.maximum(total, 1)
+    authors = np.maximum(is_counted.sum(2, keepdims=True), 1)
+    share = is_counted / authors / total
+    value = np.where(is_counted.any(2), (share * hits).sum(2), np.nan)
+    contrib = by_prompt(claims, share) - by_prompt(n, share * hits / total)
+    weight = by_prompt(n, share)
     rows = (total * is_counted).sum(2).astype(int)
     return Rate(value, contrib, rows, (weight > 0).sum(0), weight=weight)
 
