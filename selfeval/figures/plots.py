@@ -35,10 +35,8 @@ def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) ->
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
-    titles = {}
-    for label, varying in varying_parts(rows["condition"].unique()).items():
-        titles[label] = " ".join(parts_of(varying))
-    titles = rows["condition"].map(titles).astype(str)
+    varying = varying_parts(rows["condition"].unique())
+    titles = rows["condition"].map(lambda label: " ".join(parts_of(varying[label]))).astype(str)
     if rows["task"].nunique() > 1:
         titles = rows["task"] + " " + titles
     if "field" in rows:

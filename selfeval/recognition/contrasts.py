@@ -70,7 +70,9 @@ def _depends_on_no_answers(difference: Difference, among_answers: Difference, z:
 
 def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
     """Return the rows of all tables; without any, an empty one with these columns."""
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(parts, ignore_index=True)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -122,7 +124,8 @@ def _contrast(
     if any(side.empty for side in common):
         return []
     tallies = {tally.condition: tally for tally in counts.tallies(pd.concat(common))}
-    minuend, subtrahend = tallies[second], tallies[first]
+    minuend = tallies[second]
+    subtrahend = tallies[first]
     measures = _differences(minuend, subtrahend, _policy(task))
     no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
     if task != PAIRWISE and no_answers:
@@ -148,9 +151,9 @@ def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure
     differences = []
     for name in CONTRASTED:
         if name in measures and name in others:
-            one, other = measures[name], others[name]
-            rows = one.rows + other.rows
-            differences.append(Measure(name, one.of - other.of, who, n=rows, test=INVERTED))
+            difference = measures[name].of - others[name].of
+            rows = measures[name].rows + others[name].rows
+            differences.append(Measure(name, difference, who, n=rows, test=INVERTED))
     return differences
 
 

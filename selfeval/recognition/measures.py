@@ -165,7 +165,8 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
     if len(policies) > 1 and not is_pairs:
         table = _note_dependence(table)
     table = _ordered(table, is_pairs, len(policies) == 1)
-    by_author, by_evaluator = table["author"] != "", table["evaluator"] != ""
+    by_author = table["author"] != ""
+    by_evaluator = table["evaluator"] != ""
     return adjust_p(
         table,
         ["policy", "statistic", by_author, by_evaluator],
@@ -238,8 +239,11 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     if not np.isnan(tally.score).all() and not tally.neutral:
         measures += auc_measures(tally.by_place() if tally.task == PAIRWISE else tally)
     if policy == "all":
-        rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
-        name = "neutral_no_answer_rate" if tally.neutral else "no_answer_rate"
+        unanswered = tally.count(tally.answer < 0)
+        rate = Rate.of(unanswered.sum(2), tally.count().sum(2))
+        name = "no_answer_rate"
+        if tally.neutral:
+            name = "neutral_no_answer_rate"
         measures.append(Measure(name, rate, {"evaluator": tally.evaluators}))
     return measures
 
@@ -391,22 +395,23 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
     contrib = np.empty(cells.n.shape)
     weight = np.empty(cells.n.shape)
     for e in range(len(tally.evaluators)):
-        rows = np.flatnonzero(names_author & (tally.evaluator == e))
-        prompt, author, name = tally.prompt[rows], tally.author[rows], tally.answer[rows]
+        rows = tally.kept(names_author & (tally.evaluator == e))
         asked = cells.n[:, e].astype(float)
         total = asked.sum(0)[:, None]
-        named = np.bincount(author * size + name, minlength=size**2).reshape(size, size)
+        named = np.zeros((size, size))
+        np.add.at(named, (rows.author, rows.answer), 1)
 
         # What one row of an author (first axis) says of a name (second axis).
         is_counted = is_other & cells.valid[e][:, None]
         authors = np.maximum(is_counted.sum(0), 1)
         share = is_counted / authors / np.maximum(total, 1)
-        hits = np.bincount(prompt * size + name, share[author, name], tally.n_prompts * size)
+        hits = np.zeros((tally.n_prompts, size))
+        np.add.at(hits, (rows.prompt, rows.answer), share[rows.author, rows.answer])
 
         value[e] = np.where(is_counted.any(0), (share * named).sum(0), np.nan)
         n[e] = (is_counted * total).sum(0)
         expected = asked @ (share * named / np.maximum(total, 1))
-        contrib[:, e] = hits.reshape(-1, size) - expected
+        contrib[:, e] = hits - expected
         weight[:, e] = asked @ share
     return Rate(value, contrib, n, (weight > 0).sum(0), weight=weight)
 
@@ -490,16 +495,17 @@ def auc_measures(tally: Tally) -> list[Measure]:
     measures = []
     for e, evaluator in enumerate(tally.evaluators):
         own_author = tally.own[e]
-        rows = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
-        score, prompt, author = tally.score[rows], tally.prompt[rows], tally.author[rows]
-        is_own = author == own_author
+        rows = tally.kept((tally.evaluator == e) & ~np.isnan(tally.score))
+        score = rows.score
+        prompt = rows.prompt
+        is_own = rows.author == own_author
         wins, pairs = _wins_within(score, prompt, is_own, tally.n_prompts)
         own_side = score[is_own], prompt[is_own]
         other_side = score[~is_own], prompt[~is_own]
         notes = [
             (partly[e], partly_scored),
             (own_author < 0, "wrote_nothing"),
-            (len(rows) == 0 and not partly[e], "no_scores"),
+            (len(score) == 0 and not partly[e], "no_scores"),
         ]
         areas = {
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
@@ -507,11 +513,17 @@ def auc_measures(tally: Tally) -> list[Measure]:
         }
         for name, area in areas.items():
             within = name == "auc_within_prompt"
-            measure = Measure(name, area, {"evaluator": evaluator}, np.array(len(rows)), HALF)
-            measure.notes = notes
-            ranked = score, prompt, author, own_author
-            measure.permutation = partial(_permuted_ranks, *ranked, within)
-            measures.append(measure)
+            measures.append(
+                Measure(
+                    name,
+                    area,
+                    {"evaluator": evaluator},
+                    n=np.array(len(score)),
+                    test=HALF,
+                    permutation=partial(_permuted_ranks, rows, own_author, within),
+                    notes=notes,
+                )
+            )
     return measures
 
 
@@ -530,23 +542,25 @@ def _permuted_claims(tally: Tally, is_claim, policy: str, seed: int) -> np.ndarr
     p = np.empty(len(tally.own))
     for e, own_author in enumerate(tally.own):
         rows = np.flatnonzero(counted & (tally.evaluator == e))
-        prompt, author = tally.prompt[rows], tally.author[rows]
-        p[e] = permutation_p(is_claim[rows], prompt, author, own_author, seed=seed)
+        part = tally.kept(rows)
+        p[e] = permutation_p(is_claim[rows], part.prompt, part.author, own_author, seed=seed)
     return p
 
 
-def _permuted_ranks(score, prompt, author, own_author: int, within: bool, seed: int) -> float:
+def _permuted_ranks(rows: Tally, own_author: int, within: bool, seed: int) -> float:
     """Return p by permutation of an AUC, by the sum of the own texts' ranks, which grows with it.
 
     within: ranks within the prompt.
     """
-    rank = rankdata(score)
+    prompt = rows.prompt
+    rank = rankdata(rows.score)
     if within:
-        order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
+        # Scores lie within 0 and 1.
+        order = rankdata(prompt * 4.0 + rows.score)
         size = np.maximum(np.bincount(prompt), 1)
         mean_order = np.bincount(prompt, order) / size
         rank = order - mean_order[prompt]
-    return permutation_p(rank, prompt, author, own_author, seed=seed)
+    return permutation_p(rank, prompt, rows.author, own_author, seed=seed)
 
 
 # --------------------------------------------------------------------------------------------------
