@@ -23,7 +23,7 @@ import pandas as pd
 from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
-from selfeval.recognition.measures import claimed_rows, measures_of
+from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import Difference, Rate, Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
@@ -293,9 +293,8 @@ def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> D
     was_asked: (prompts, evaluators). NaN where it gave no answer on these prompts. A design with
     gaps has as many sets of common prompts as pairs, so sums over them are products of matrices.
     """
-    is_answered = tally.answer >= 0
-    answered = tally.count(is_answered)
-    n = answered if policy == "answered" else tally.count()
+    answered = tally.count(counted_rows(tally, "answered"))
+    n = tally.count(counted_rows(tally, policy))
     claims = tally.count(claimed_rows(tally))
     asked = was_asked.astype(float)
     total = _over_common(n, asked)

@@ -60,7 +60,8 @@ ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics 
     "f1",
     "position_bias",
 )
-FEW_TESTED = 20  # prompts below which Holm's adjustment holds less than it says
+# Prompts below which Holm's adjustment holds less than it says.
+FEW_TESTED = 20
 CHANCE = {"discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF}
 # In pairs of texts; elsewhere these statistics mean something else.
 CHANCE_OF_PAIRS = {
@@ -72,8 +73,10 @@ CHANCE_OF_PAIRS = {
 }
 # The sd is that of earlier data with one text per prompt and author.
 PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
-ON_REQUEST = ("precision", "author_accuracy")  # no row of committed tables
-POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
+# Statistics that are computed where they are named.
+ON_REQUEST = ("precision", "author_accuracy")
+# Columns of ROC curves.
+POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
 
 def recognition_table(
@@ -313,10 +316,14 @@ class Cells:
         return rate_for_name.mean(is_peer & self.wrote, axis=-2)
 
 
-def _answered_cells(tally: Tally, policy: str) -> Cells:
+def counted_rows(tally: Tally, policy: str) -> np.ndarray:
+    """Return which rows a policy counts."""
+    return (tally.answer >= 0) | (policy == "all")
+
+
+def _counted_cells(tally: Tally, policy: str) -> Cells:
     """Return the cells of the rows that a policy counts."""
-    counted = None if policy == "all" else tally.answer >= 0
-    return Cells(tally.count(counted), tally.own)
+    return Cells(tally.count(counted_rows(tally, policy)), tally.own)
 
 
 def claimed_rows(tally: Tally) -> np.ndarray:
@@ -326,17 +333,18 @@ def claimed_rows(tally: Tally) -> np.ndarray:
     return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
 
 
-def _discrimination(tally: Tally, cells: Cells, of: Statistic, is_claim, policy: str) -> Measure:
-    """Return J with its tests and notes; is_claim: which rows claim the text."""
+def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
+    """Return J with its tests and notes."""
     rows = cells.n.sum((0, 2))
-    claims = tally.count(is_claim).sum((0, 2))
-    is_constant = ((claims == 0) | (claims == rows)) & ~np.isnan(of.value)
+    claims = tally.count(claimed_rows(tally)).sum((0, 2))
+    is_constant = (claims == 0) | (claims == rows)
+    is_constant &= ~np.isnan(of.value)
     return Measure(
         "discrimination",
         of,
         {"evaluator": tally.evaluators},
         test=INVERTED,
-        permutation=partial(_permuted_claims, tally, is_claim, policy),
+        permutation=partial(_permuted_claims, tally, policy),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )
@@ -348,16 +356,16 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, is_claim, policy:
 
 def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of a task in which the evaluator names an author."""
-    cells = _answered_cells(tally, policy)
+    cells = _counted_cells(tally, policy)
     names_author = (tally.answer >= 0) & (tally.answer < len(tally.authors))
-    is_claim = claimed_rows(tally)
+    claims = tally.count(claimed_rows(tally))
     hits = tally.count(tally.answer == tally.author)
 
     accuracy = Rate.of(hits, cells.n)
     false_rate = wrong_name_rate(tally, cells, names_author)
     self_accuracy = cells.of_own(accuracy)
     cross_accuracy = cells.over_others(accuracy)
-    false_claim_rate = cells.false_claims(tally.count(is_claim))
+    false_claim_rate = cells.false_claims(claims)
     discrimination = self_accuracy - false_claim_rate
     for_other_names = cross_accuracy - cells.over_others(false_rate)
     known_false_rate = false_rate.pick((slice(None), slice(None)), cells.valid)
@@ -376,7 +384,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("overall_accuracy", Rate.of(hits.sum(2), rows), who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, is_claim, policy),
+        _discrimination(tally, cells, discrimination, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
         Measure("discrimination", accuracy - false_rate, by_author, n=rows_each[:, None]),
@@ -419,7 +427,7 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return precision, and the accuracy of each evaluator on the texts of each author."""
     tally = tally.kept(tally.heard[tally.evaluator])
-    cells = _answered_cells(tally, policy)
+    cells = _counted_cells(tally, policy)
     claims = tally.count(claimed_rows(tally))
     if tally.task == BINARY:
         right = np.where(cells.is_own, claims, cells.n - claims)
@@ -441,9 +449,8 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
 
 def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of the task with a yes or no; under `all`, no answer is no claim."""
-    cells = _answered_cells(tally, policy)
-    is_claim = claimed_rows(tally)
-    claims = tally.count(is_claim)
+    cells = _counted_cells(tally, policy)
+    claims = tally.count(claimed_rows(tally))
     claim_rate = Rate.of(claims, cells.n)
     self_accuracy = cells.of_own(claim_rate)
     false_claim_rate = cells.over_others(claim_rate)
@@ -469,7 +476,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("cross_accuracy", cross_accuracy, who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, is_claim, policy),
+        _discrimination(tally, cells, discrimination, policy),
         Measure("accuracy", Rate.of(right, n), who),
         Measure("always_no_accuracy", always_no, who),
         Measure("balanced_accuracy", balanced_accuracy, who),
@@ -536,14 +543,14 @@ def _wins_within(score, prompt, is_own, n_prompts: int) -> tuple[np.ndarray, np.
     return own_ranks - n_own * (n_own + 1) / 2, n_own * n_other
 
 
-def _permuted_claims(tally: Tally, is_claim, policy: str, seed: int) -> np.ndarray:
-    """Return p by permutation of J per evaluator; is_claim: which rows claim the text."""
-    counted = (tally.answer >= 0) | (policy == "all")
+def _permuted_claims(tally: Tally, policy: str, seed: int) -> np.ndarray:
+    """Return p by permutation of J per evaluator."""
+    counted = counted_rows(tally, policy)
     p = np.empty(len(tally.own))
     for e, own_author in enumerate(tally.own):
-        rows = np.flatnonzero(counted & (tally.evaluator == e))
-        part = tally.kept(rows)
-        p[e] = permutation_p(is_claim[rows], part.prompt, part.author, own_author, seed=seed)
+        rows = tally.kept(counted & (tally.evaluator == e))
+        claims = claimed_rows(rows)
+        p[e] = permutation_p(claims, rows.prompt, rows.author, own_author, seed=seed)
     return p
 
 
