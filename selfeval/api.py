@@ -922,24 +922,27 @@ def table(
     """Return statistics side by side as "estimate [low, high]", one row per evaluator and design; the main ones for ().
 
     Behind them stand what the interval of the first says (`conclusion`), how large an effect would be found in four of
-    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bca" is the advantage with its
-    BCa bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
+    five such runs (`detectable`), p where there is a test, and over how much. "advantage_bootstrap" is the advantage with
+    its percentile bootstrap interval over prompts. "author_accuracy" alone is a matrix, with a column per author. jurors: of a
     jury, single jurors instead of whole juries.
     """
     asked = (
         [statistics] if isinstance(statistics, str) else [*statistics] or main_statistics(result)
     )
-    known = {"jury": STATISTICS, "recognition": [results.BCA]}  # a jury's arms decide what there is
+    known = {
+        "jury": STATISTICS,
+        "recognition": [results.BOOTSTRAP],
+    }  # a jury's arms decide what there is
     for name in asked:
         check_one_of(
             "statistics", name, [*result["statistic"].unique(), *known.get(result.kind, ())]
         )
     rows = pd.DataFrame(result)
-    if results.BCA in asked:
+    if results.BOOTSTRAP in asked:
         bootstrap = result.drawn()[result.kind].query(
-            "method == 'bca' and statistic == 'advantage'"
+            "method == 'percentile' and statistic == 'advantage'"
         )
-        rows = pd.concat([rows, bootstrap.assign(statistic=results.BCA)])
+        rows = pd.concat([rows, bootstrap.assign(statistic=results.BOOTSTRAP)])
     if result.kind == "jury":
         rows = rows[(rows["evaluator"] != "") == jurors]
     shown = results.summary(rows, asked, result.names)

@@ -16,7 +16,8 @@ from selfeval.statistics.table import default_rows
 
 BOUNDS = ["estimate", "low", "high"]
 LABELS = ["task", "condition", "change", "author", "evaluator"]  # of a row for print, from the left
-BCA = "advantage_bca"  # the advantage with its BCa bootstrap interval
+# The advantage with its percentile bootstrap interval.
+BOOTSTRAP = "advantage_bootstrap"
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 
 FILLED_IN = "where names were filled in for no answer, set `reread: yes`."

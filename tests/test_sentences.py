@@ -40,7 +40,7 @@ def table(file):
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of a committed table: the default one, or that of the bootstrap (`bca`).
+    """A row of a committed table: the default one, or that of the bootstrap.
 
     part: of its condition, "-..." where it must not be in it. where: pairs (column, value). In a piece `{name}` is
     "0.12 [-0.01, 0.25]"; `{name:e}`, `{name:n}` and others are single numbers (`SHOWN`).
@@ -48,7 +48,7 @@ class Cell:
 
     file: str
     part: str
-    bca: bool
+    bootstrap: bool
     where: tuple
 
     @property
@@ -57,7 +57,7 @@ class Cell:
         for column, value in self.where:
             rows = rows[rows[column] == value]
         has = rows["condition"].str.contains(f"(?:^|;){re.escape(self.part.removeprefix('-'))}")
-        rows = rows[(~has if self.part.startswith("-") else has) & (rows["method"].eq("bca") == self.bca)]
+        rows = rows[(~has if self.part.startswith("-") else has) & (rows["method"].eq("percentile") == self.bootstrap)]
         assert len(rows), f"{self} is in no table"
         return rows.iloc[0]
 
@@ -105,13 +105,13 @@ SHOWN = {
 }
 
 
-def cells(file, *, part="", bca=False, of="", who="", **where):
+def cells(file, *, part="", bootstrap=False, of="", who="", **where):
     """Return a cell, or a row of them where `of` names a group or a column has several values."""
     several = {"evaluator": GIVEN["groups"][of]} if of else {k: v for k, v in where.items() if isinstance(v, list)}
     for column, values in several.items():
         each = ({"author": "", "evaluator": who} | where | {column: value} for value in values)
-        return Row(Cell(file, part, bca, tuple(one.items())) for one in each)
-    return Cell(file, part, bca, tuple(({"author": "", "evaluator": who} | where).items()))
+        return Row(Cell(file, part, bootstrap, tuple(one.items())) for one in each)
+    return Cell(file, part, bootstrap, tuple(({"author": "", "evaluator": who} | where).items()))
 
 
 CELLS = {name: cells(file, **how) for file, named in GIVEN["cells"].items() for name, how in named.items()}

@@ -62,7 +62,7 @@ def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing 
 def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the discrimination of each evaluator, and below it the advantage by the bootstrap."""
     table = tables["recognition"]
-    is_bootstrap = table["method"] == "bca"
+    is_bootstrap = table["method"] == "percentile"
     bootstrap = table[is_bootstrap | table["estimate"].isna()]
     rows = pd.concat([estimates(table, "discrimination"), estimates(bootstrap, "advantage")])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])

@@ -129,7 +129,7 @@ def identity_table(
 
     There is one row per statistic and method. The first row of a statistic is the default: Wilson
     at the effective sample size for rates, MOVER for differences, clustered t for d_prime and
-    criterion; of claim discrimination `percentile` and `bca` over templates follow (`seed`). p, of
+    criterion; of claim discrimination `percentile` over templates follows (`seed`). p, of
     differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
     replies.
 
@@ -138,7 +138,7 @@ def identity_table(
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates
     (below 20: intervals are wide or optimistic); unpaired_templates (some lack one of the two arms
     and are left out); few_expected (d' with fewer than 10 acceptances in an arm: biased);
-    constant; bca_fallback_percentile.
+    constant.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     templates = _per_template(number_templates(records, by), by)

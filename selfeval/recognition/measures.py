@@ -43,7 +43,7 @@ from selfeval.statistics.intervals import (
 from selfeval.statistics.table import (
     HALF,
     INVERTED,
-    RESAMPLED,
+    PERCENTILE,
     Measure,
     Planned,
     adjust_p,
@@ -97,19 +97,19 @@ def recognition_table(
     texts) and author_accuracy (per evaluator and author), not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
-    `stats.engine`; of advantage and discrimination `percentile` and `bca` over prompts follow
-    (`seed`; not per author). The second policy is reported where it differs.
+    `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over
+    prompts, follows (`seed`; not per author). The second policy is reported where it differs.
 
     p on the default row inverts the default interval, so that the two never disagree: of
     discrimination, advantage, corrected_advantage, peer_corrected and own_minus_neutral against 0,
     of auc and auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the
-    exchange of the own text and the other within a prompt, against .5 (`engine.rearranged_p`).
+    exchange of the own text and the other within a prompt, against .5 (`rearranged_p`).
     p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the
-    evaluator (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where the
+    evaluator (`permutation_p`: exact, or 9,999 draws with `seed`), and is empty where the
     authors of a prompt have unequal numbers of rows. Alone it finds blind evaluators out too often
     where own answers are alike over repeats and others' are not (.09 to .16 at .05). p_holm adjusts
     the larger of p and p_permutation over the evaluators of a task and condition.
-    conclusion and detectable: see `stats.table`.
+    conclusion and detectable: see `statistics.table`.
 
     Notes:
     not_estimable: no estimate (NaN).
@@ -126,7 +126,6 @@ def recognition_table(
     no_scores, partly_scored: of AUC, no row has a score, or under nine in ten.
     least_p=P: of pairs, so few prompts can be exchanged that no p is below P.
     one_order: of pairs, the own text always stood at one place, and a habit would look the same.
-    bca_fallback_percentile: BCa is not defined here.
     clusters_are_texts: the file names no prompt, so `clusters` counts texts.
     few_answers: more than a fifth of this evaluator's questions have no answer.
     """
@@ -212,7 +211,7 @@ def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.Da
 
 def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
     """Note what is recognised under one policy and not under the other."""
-    is_default = (table["statistic"] == "discrimination") & ~table["method"].isin(RESAMPLED)
+    is_default = (table["statistic"] == "discrimination") & (table["method"] != PERCENTILE)
     rows = table[is_default]
     rows = rows.assign(side=side_of(0, rows["low"], rows["high"]))
     sides = rows.groupby(["evaluator", "author"])["side"].transform("nunique")

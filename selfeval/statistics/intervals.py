@@ -675,12 +675,9 @@ class Settings:
 
 
 def bootstrap(statistics: Sequence[Statistic], how: Settings) -> list[np.ndarray]:
-    """Return (6, ...) of each statistic over the same clusters.
+    """Return the percentile interval (2, ...) of each statistic over the same clusters.
 
-    The ends of percentile and BCa, where BCa is not defined, and where there is no width, from
-    `how.n_resamples` resamples of clusters. BCa: Efron 1987, ties counted half, acceleration from
-    the contributions; where the resamples do not vary or all lie on one side of the value it is the
-    percentile interval.
+    From `how.n_resamples` resamples of clusters, to six digits; NaN without any number.
     """
     if not statistics:
         return []
@@ -688,54 +685,23 @@ def bootstrap(statistics: Sequence[Statistic], how: Settings) -> list[np.ndarray
     for weights in how.weights(len(statistics[0].contrib)):
         for samples, statistic in zip(drawn, statistics, strict=True):
             samples.append(np.asarray(statistic.at(weights), np.float32))
-    bounds = []
-    for samples, statistic in zip(drawn, statistics, strict=True):
-        bounds.append(_bounds(np.concatenate(samples, -1), statistic, how.level))
-    return bounds
+    return [_percentiles(np.concatenate(samples, -1), how.z) for samples in drawn]
 
 
-def _bounds(samples, statistic: Statistic, level: float) -> np.ndarray:
-    """Return the six rows of `bootstrap` of one statistic from its samples (..., B)."""
-    shape = np.shape(statistic.value)
-    samples = samples.reshape(-1, samples.shape[-1])
-    # NaN are sorted last.
+def _percentiles(samples: np.ndarray, z: float) -> np.ndarray:
+    """Return the percentiles (2, ...) of samples (..., B) at the normal quantiles -z and z."""
     is_finite = np.isfinite(samples)
-    samples = np.sort(np.where(is_finite, samples, np.float32(np.nan)), 1)
-    finite = is_finite.sum(1)
-    tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])
-    q, fallback = _bca(samples, finite, statistic, tails)
-    plain = np.broadcast_to(ndtr(tails), q.shape)
-    ends = []
-    for probability in (*plain, *np.where(fallback, plain, q)):
-        ends.append(np.round(_quantile(samples, finite, probability), 6))
-    is_flat = ends[1] - ends[0] <= TIE
-    return np.stack([*ends, fallback, is_flat]).reshape(6, *shape)
-
-
-def _bca(samples, finite, statistic: Statistic, tails) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities of the samples that are BCa's ends, and where they are not defined."""
-    value = np.ravel(statistic.value)
-    contrib = statistic.contrib.reshape(len(statistic.contrib), value.size)
-    below, upto = ((samples < (value + side * TIE)[:, None]).sum(1) for side in (-1, 1))
-    square = (contrib**2).sum(0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias, accel = ndtri((below + upto) / (2 * finite)), (contrib**3).sum(0) / (6 * square**1.5)
-        q = ndtr(bias + (tails + bias) / (1 - accel * (tails + bias)))
-    return q, ~np.isfinite(q).all(0) | (square <= BOUND**2) | (upto - below >= finite)
-
-
-def _quantile(samples, finite, q) -> np.ndarray:
-    """Interpolate linearly in sorted rows, one probability for each; NaN for a row without numbers.
-
-    finite: how many of each row are numbers; they come first.
-    """
-    last = np.maximum(finite - 1, 0)
-    position = q * last
-    below = np.floor(position).astype(int)
-    rows = np.arange(len(samples))
-    low = samples[rows, below].astype(float)
-    high = samples[rows, np.minimum(below + 1, last)].astype(float)
-    return np.where(finite > 0, low + (high - low) * (position - below), np.nan)
+    last = np.maximum(is_finite.sum(-1, keepdims=True) - 1, 0)
+    # NaN are sorted last; without any number they stay.
+    samples = np.sort(np.where(is_finite, samples, np.float32(np.nan)), -1)
+    bounds = []
+    for tail in ndtr([-z, z]):
+        position = tail * last
+        below = np.floor(position).astype(int)
+        low = np.take_along_axis(samples, below, -1).astype(float)
+        high = np.take_along_axis(samples, np.minimum(below + 1, last), -1).astype(float)
+        bounds.append((low + (high - low) * (position - below))[..., 0])
+    return np.round(bounds, 6)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from selfeval.statistics.intervals import (
     BOUND,
+    TIE,
     Settings,
     Statistic,
     bootstrap,
@@ -44,7 +45,7 @@ COLUMNS = (
 DESIGN = [*LABELS[:4], "statistic"]
 # What a contrast of two conditions has besides COLUMNS.
 CHANGE = ["field", "first", "second"]
-RESAMPLED = ("percentile", "bca")
+PERCENTILE = "percentile"
 # As `test`: p is the level at which the default interval just touches this value.
 INVERTED = 0.0
 HALF = 0.5
@@ -107,7 +108,7 @@ def write(
     note: str = "",
     **constant: str,
 ) -> pd.DataFrame:
-    """Return the rows of all measures in their order: default method, percentile, BCa.
+    """Return the rows of all measures in their order: default method, then percentile.
 
     note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
     detectable are left to `adjust_p`, because what is one family of tests differs.
@@ -124,7 +125,7 @@ def write(
         columns[name] = np.concatenate([part[name] for part in parts])
     table = pd.DataFrame(columns)
     seed = pd.Series(how.seed, table.index, "Int64")
-    is_resampled = table["method"].isin(RESAMPLED)
+    is_resampled = table["method"] == PERCENTILE
     table = table.assign(
         seed=seed.where(is_resampled),
         p_holm=np.nan,
@@ -182,7 +183,7 @@ def _rows(
     note: str,
     bounds: np.ndarray | None,
 ) -> Iterator[dict]:
-    """Yield the columns of a measure's default rows, then of its percentile and BCa."""
+    """Yield the columns of a measure's default rows, then of its percentile bootstrap."""
     statistic = measure.of
     value = measure.value
     few_decide = (statistic.kish < DOMINATE) & (statistic.kish <= 0.8 * statistic.clusters)
@@ -229,13 +230,10 @@ def _rows(
     if bounds is None:
         return
 
-    is_fallback, is_flat = bounds[4:].astype(bool)
-    notes = [*of_estimate, *of_clusters, (is_flat, "constant")]
+    low, high = bounds
+    notes = [*of_estimate, *of_clusters, (high - low <= TIE, "constant")]
     columns |= {"p": np.nan, "p_permutation": np.nan}
-    columns |= {"low": bounds[0], "high": bounds[1], "method": "percentile"}
-    yield _vectors(columns, notes, is_known)
-    notes.append((is_fallback & ~is_flat, "bca_fallback_percentile"))
-    columns |= {"low": bounds[2], "high": bounds[3], "method": "bca"}
+    columns |= {"low": low, "high": high, "method": PERCENTILE}
     yield _vectors(columns, notes, is_known)
 
 
@@ -322,7 +320,7 @@ def _conclusions(table: pd.DataFrame, chance: pd.Series, alone: pd.Series) -> pd
     alone: rows that are one of several tests and do not pass Holm's.
     """
     conclusions = pd.Series("", table.index, object)
-    is_concluded = chance.notna() & ~table["method"].isin(RESAMPLED)
+    is_concluded = chance.notna() & (table["method"] != PERCENTILE)
     for row in table[is_concluded].itertuples():
         index = row.Index
         conclusions[index] = conclusion(row, chance[index], alone[index])
@@ -348,7 +346,7 @@ def _detectable(table: pd.DataFrame, planned: Planned) -> pd.Series:
     t = stdtrit(clusters - 1, 0.5 + rows["level"].astype(float) / 2)
     half = (rows["high"] - rows["low"]) / 2
     sd = half * np.sqrt(clusters) / t
-    is_default = ~rows["method"].isin(RESAMPLED)
+    is_default = rows["method"] != PERCENTILE
     rows = rows.assign(sd=sd.where(is_enough & is_default & (sd > 0)))
     largest = rows.groupby(["task", "condition", "policy", "author"])["sd"].transform("max")
     sd = largest.where(is_enough).fillna(planned.assumed_sd)
