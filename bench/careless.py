@@ -106,8 +106,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "return a - b - root(a - a_low, b - b_low), a - b + root(a_high - a, b_high - b)",
     ),
     ("statistics/intervals.py", "sizes / (sizes - 1) * (k - 1) / k", "sizes / (sizes - 1)"),
-    ("statistics/intervals.py", "-(k - 1) / k * (left - left.sum(0) / k)", "-(left - left.sum(0) / k)"),
-    ("statistics/intervals.py", "(contrib**3).sum(0) / (6 * square**1.5)", "(contrib**3).sum(0) / (3 * square**1.5)"),
+    ("statistics/intervals.py", "-(k - 1) / k * change", "-change"),
     ("statistics/intervals.py", "np.arange(len(order), 0, -1)", "len(order)"),
     ("statistics/intervals.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (

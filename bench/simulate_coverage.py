@@ -245,7 +245,6 @@ def intervals(drawn: Tables, n_resamples: int, seed: int) -> dict[str, dict[str,
             "ignoring clusters": (statistic.value - half, statistic.value + half),
             "clustered t": Statistic.interval(statistic, z),
             "percentile": (bounds[0], bounds[1]),
-            "BCa": (bounds[2], bounds[3]),
             "default": statistic.interval(z),
         }
     return found | {name: {"default": drawn.found[name].interval(z)} for name in LISTED}

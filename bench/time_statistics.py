@@ -45,6 +45,13 @@ def reading() -> dict:
     return found | {"bars": "1.5 s and 300 MB; 8 s and 1,500 MB"}
 
 
+def gaps() -> dict:
+    """Measure designs of fifty evaluators with and without gaps, and one with few texts on each of many prompts."""
+    found = {f"50 x 50 x 40, {gap:.0%} gaps": _alone("time_gaps", 50, 40, gap) for gap in (0, 0.05)}
+    found["10 x 10 x 20,000, 95% gaps"] = _alone("time_gaps", 10, 20_000, 0.95)
+    return found | {"bars": "twice the seconds of the complete design; 600 MB"}
+
+
 def _alone(function: str, *arguments) -> dict:
     """Call one of the functions below in a fresh process, so that its peak memory is its own."""
     code = f"import json, time_statistics; print(json.dumps(time_statistics.{function}(*{arguments!r})))"
@@ -135,6 +142,19 @@ def time_frame(rows: int) -> dict:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found = _timed(lambda: se.measure_recognition(frame), 1)
     return found | {"mb_above_the_frame": found["peak_mb"] - before}
+
+
+def time_gaps(models: int, prompts: int, gap: float) -> dict:
+    """Time the statistics of a design of which a share is left out at random, prompt by prompt for each evaluator."""
+    import numpy as np
+
+    import selfeval as se
+
+    frame = crossed(models, prompts)
+    shown = np.random.default_rng(0).random((models, prompts)) >= gap
+    asked = shown[frame["evaluator_model"].str[10:].astype(int), frame["prompt_id"]]
+    frame = frame[asked]
+    return _timed(lambda: se.measure_recognition(frame), 1)
 
 
 def write_predictions(file: Path, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""Logs of Inspect AI: somebody's read and measured, our records written as logs that `inspect view` opens.
+"""Logs of Inspect AI: read and measured, and our records written so that `inspect view` opens them.
 
 Logs are read tolerantly: a field that is not named here is passed over.
 """
@@ -30,6 +30,7 @@ from selfeval.results import in_order
 from selfeval.statistics.intervals import Function, Rate, Settings, detectable_difference, ratio
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
 
+# As Inspect reads them.
 LETTERS = {
     "C": 1,
     "I": 0,
@@ -39,13 +40,17 @@ LETTERS = {
     "no": 0,
     "true": 1,
     "false": 0,
-}  # as Inspect reads them
-CLUSTER = "selfeval_cluster"  # in the metadata of a log that we wrote: the field of its samples that was sampled
-FEW = 40  # clusters below which intervals use t
-STOP_REASONS = {"length": "max_tokens"}  # our status: Inspect's reason; all others are "stop"
+}
+# In the metadata of a log that we wrote: the field of its samples that was sampled.
+CLUSTER = "selfeval_cluster"
+# Clusters below which intervals use t.
+FEW = 40
+# Our status: Inspect's reason; all others are "stop".
+STOP_REASONS = {"length": "max_tokens"}
 
 
-# Reading --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
+# Reading
 
 
 def read_log(path: Path) -> dict | None:
@@ -82,25 +87,31 @@ def _eval_file(path: Path) -> dict:
     return read_eval_log(str(path)).model_dump(exclude_none=True)
 
 
-record_files.TABLES[".eval"] = lambda path: record_files.logged(
-    read_log(path)
-)  # those that we wrote are predictions
+def _predictions_of(path: Path):
+    """Return the predictions of a log that we wrote."""
+    return record_files.logged(read_log(path))
+
+
+record_files.TABLES[".eval"] = _predictions_of
 
 
 def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
-    """Return the scores of Inspect logs, one row per sample, epoch and scorer, and sentences on what was met.
+    """Return the scores of Inspect logs and sentences on what was met.
 
-    source: a file, a folder, or several. cluster: a field of the samples' metadata. `value` is NaN for no answer.
+    source: a file, a folder, or several. cluster: a field of the samples' metadata. The frame has
+    one row per sample, epoch and scorer; `value` is NaN for no answer.
     """
     logs = list(_logs(source))
-    frame = pd.DataFrame([row for path, log in logs for row in _scores(path, log, cluster)])
-    without_numbers = set()
-    if len(frame):
-        without_numbers = set(frame["scorer"][np.isinf(frame["value"])])
-    if not len(frame) or without_numbers == set(frame["scorer"]):
+    rows = []
+    for path, log in logs:
+        rows += _scores(path, log, cluster)
+    scorers = {row["scorer"] for row in rows}
+    without_numbers = {row["scorer"] for row in rows if math.isinf(row["value"])}
+    if scorers == without_numbers:
         raise InputError(
             f"{source} has no numeric score, nor C, I, P or N; score it by `inspect score` first."
         )
+    frame = pd.DataFrame(rows)
     is_again = _read_before(frame)
     is_invalid = frame["invalid"] & ~is_again
     if (is_invalid | is_again).all():
@@ -108,8 +119,8 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
             f"All samples in {source} are marked as invalidated, so nothing is left; run them anew."
         )
 
-    versions = sorted({str(log.get("version", "unknown")) for _, log in logs})
-    told = [f"Logs of Inspect AI, version {' and '.join(versions)}: {len(logs)}."]
+    versions = {str(log.get("version", "unknown")) for _, log in logs}
+    told = [f"Logs of Inspect AI, version {' and '.join(sorted(versions))}: {len(logs)}."]
     for path, log in logs:
         told += _remarks(path, log)
     if without_numbers:
@@ -123,7 +134,8 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
     if is_invalid.any():
         samples = frame[is_invalid].drop_duplicates(["log", "sample", "epoch"])
         told.append(f"Samples that are marked as invalidated are left out: {len(samples)}.")
-    runs = frame[~is_again].groupby(["model", "task", "made_with"])["run"].nunique()
+    by_design = frame[~is_again].groupby(["model", "task", "made_with"])
+    runs = by_design["run"].nunique()
     for (model, task, _), number in runs[runs > 1].items():
         told.append(f"{number} logs of {task!r} by {model!r} count as more epochs.")
     has_number = ~frame["scorer"].isin(without_numbers)
@@ -133,9 +145,8 @@ def read_logs(source, cluster: str = "") -> tuple[pd.DataFrame, list[str]]:
 
 def _read_before(frame: pd.DataFrame) -> pd.Series:
     """Return which scores a later log of the same run has again."""
-    created = pd.to_datetime(
-        frame["created"], utc=True, format="ISO8601", errors="coerce"
-    )  # hosts differ in offset
+    # Hosts differ in offset.
+    created = pd.to_datetime(frame["created"], utc=True, format="ISO8601", errors="coerce")
     latest_first = created.sort_values(ascending=False, kind="stable").index
     same = ["run", "model", "task", "sample", "epoch", "scorer"]
     return frame.loc[latest_first].duplicated(same).sort_index()
@@ -164,13 +175,20 @@ def _logs(source) -> Iterator[tuple[Path, dict]]:
 def _remarks(path: Path, log: Mapping) -> Iterator[str]:
     """Say where a log's run did not end well, and whether samples are missing."""
     samples = log.get("samples") or []
-    planned = (log.get("results") or {}).get("total_samples") or 0
+    results = log.get("results") or {}
+    planned = results.get("total_samples") or 0
     status = log.get("status", "started")
     n = len(samples)
-    if samples and not any(sample.get("scores") for sample in samples):
-        yield f"{path.name}: none of its {n} samples has a score, so it is left out; score it by `inspect score`."
+    has_score = [bool(sample.get("scores")) for sample in samples]
+    if samples and not any(has_score):
+        yield (
+            f"{path.name}: none of its {n} samples has a score, so it is left out; "
+            "score it by `inspect score`."
+        )
     elif status != "success":
-        yield f"{path.name}: the run's status is {status!r}; the {n} samples that it has are counted."
+        yield (
+            f"{path.name}: the run's status is {status!r}; the {n} samples that it has are counted."
+        )
     elif n < planned:
         yield f"{path.name}: {n} of {planned} samples are in the log."
 
@@ -179,7 +197,8 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
     """Yield the scores of a log; a sample without one that others have counts as no answer."""
     spec = log["eval"]
     samples = log.get("samples") or []
-    field = cluster or (spec.get("metadata") or {}).get(CLUSTER, "")
+    about = spec.get("metadata") or {}
+    field = cluster or about.get(CLUSTER, "")
     of_log = {
         "model": spec.get("model") or "",
         "task": spec.get("task") or "",
@@ -190,33 +209,44 @@ def _scores(path: Path, log: Mapping, cluster: str) -> Iterator[dict]:
         "made_with": _arguments(spec),
     }
     values = [_values(sample) for sample in samples]
-    scorers = dict.fromkeys(name for of_sample in values for name in of_sample)
+    scorers = {}
+    for of_sample in values:
+        scorers |= dict.fromkeys(of_sample)
     for number, (sample, of_sample) in enumerate(zip(samples, values, strict=True), 1):
         name = str(sample.get("id", number))
-        of_log["sample"] = name
-        of_log["cluster"] = _cluster(path, sample, name, field)
-        of_log["epoch"] = sample.get("epoch", 1)
-        of_log["invalid"] = bool(
-            sample.get("invalidation")
-        )  # by `inspect log` or its API, with who and why
+        row = {
+            **of_log,
+            "sample": name,
+            "cluster": _cluster(path, sample, name, field),
+            "epoch": sample.get("epoch", 1),
+            # By `inspect log` or its API, with who and why.
+            "invalid": bool(sample.get("invalidation")),
+        }
         for scorer in scorers:
-            yield of_log | {"scorer": scorer, "value": _number(of_sample.get(scorer))}
+            yield row | {"scorer": scorer, "value": _number(of_sample.get(scorer))}
 
 
 def _arguments(spec: Mapping) -> str:
     """Return what a log's task and solver were given, as "k=v;k=v"."""
-    given = {"solver": spec.get("solver")}
-    given.update(spec.get("solver_args") or {})
-    given.update(spec.get("task_args") or {})
-    return ";".join(f"{name}={value}" for name, value in sorted(given.items()) if value is not None)
+    arguments = {"solver": spec.get("solver")}
+    arguments |= spec.get("solver_args") or {}
+    arguments |= spec.get("task_args") or {}
+    parts = []
+    for name, value in sorted(arguments.items()):
+        if value is not None:
+            parts.append(f"{name}={value}")
+    return ";".join(parts)
 
 
 def _cluster(path: Path, sample: Mapping, name: str, field: str) -> str:
-    """Return the unit that a sample belongs to: what its metadata say in a field, without one the sample itself."""
+    """Return the unit that a sample belongs to.
+
+    It is what its metadata say in a field, without one the sample itself.
+    """
     if not field:
         return name
-    about = sample.get("metadata") or {}
-    about = about.get("selfeval", about)
+    metadata_of_sample = sample.get("metadata") or {}
+    about = metadata_of_sample.get("selfeval", metadata_of_sample)
     if about.get(field) is None:
         raise InputError(
             f"{path}: sample {name} has no {field!r} in its metadata; change `cluster`."
@@ -251,16 +281,18 @@ def _number(value) -> float:
     return math.inf
 
 
-# Measuring ------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
+# Measuring
 
 
 def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return rates or mean scores per model, task and scorer, and every two models' difference, paired by cluster.
+    """Return rates or mean scores per model, task and scorer, and every two models' difference.
 
-    Logs whose task or solver had other arguments are other conditions. frame: of `read_logs`. Scores of 0 and 1
-    alone are a `rate`, others a `mean_score`, within 0 and 1 if all are. `detectable` is the difference between two
-    models that four of five such runs would find, by the spread of theirs; in the first table the largest of them.
-    Pairs are over what both answered, with a note where that is less.
+    Logs whose task or solver had other arguments are other conditions. frame: of `read_logs`.
+    Scores of 0 and 1 alone are a `rate`, others a `mean_score`, within 0 and 1 if all are.
+    `detectable` is the difference between two models that four of five such runs would find, by the
+    spread of theirs; in the first table the largest of them. Pairs are by cluster, over what both
+    answered, with a note where that is less.
     """
     tables = []
     pairs = []
@@ -268,14 +300,16 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
     for (task, made_with, scorer), part in frame.groupby(
         ["task", "made_with", "scorer"], sort=False
     ):
-        condition = ";".join(filter(None, [f"scorer={scorer}", differs[made_with]]))
+        condition = f"scorer={scorer}"
+        if differs[made_with]:
+            condition += f";{differs[made_with]}"
         settings = Settings(level=level, unit=part["unit"].iloc[0] or "sample", few=FEW)
         table, differences = _of_scorer(part, settings, {"task": task, "condition": condition})
         tables.append(table)
         pairs += differences
     table = pd.concat(tables, ignore_index=True)
     paired = pd.concat(pairs or [table.head(0)], ignore_index=True)
-    return table, adjust_p(paired, ["task", "condition"], compared=True)
+    return table, adjust_p(paired, ["task", "condition"])
 
 
 def _of_scorer(
@@ -285,23 +319,30 @@ def _of_scorer(
     names = np.array(in_order(part["model"]), object)
     statistic, mean = _kind_of_mean(part["value"].dropna())
     by_cluster = part.groupby(["cluster", "model"])["value"]
-    total = by_cluster.sum().unstack(fill_value=0)[names].to_numpy()
-    answered = by_cluster.count().unstack(fill_value=0)[names].to_numpy()
-    asked = by_cluster.size().unstack(fill_value=0)[names].to_numpy()
+
+    def counts_of(sums: pd.Series) -> np.ndarray:
+        """Return sums by cluster and model as (clusters, models)."""
+        return sums.unstack(fill_value=0)[names].to_numpy()
+
+    total = counts_of(by_cluster.sum())
+    answered = counts_of(by_cluster.count())
+    asked = counts_of(by_cluster.size())
 
     differences = []
-    for pair in map(list, combinations(range(len(names)), 2)):
-        in_both = (answered[:, pair] > 0).all(1)
-        clusters = in_both.sum()
+    for first, second in combinations(range(len(names)), 2):
+        first_answered = answered[:, first] > 0
+        second_answered = answered[:, second] > 0
+        both = first_answered & second_answered
+        clusters = both.sum()
         if clusters < 2:
             continue
-        first, second = (mean(total[in_both, model], answered[in_both, model]) for model in pair)
-        difference = first - second
-        left_out = (answered[~in_both][:, pair] > 0).any()
+        of_first = mean(total[both, first], answered[both, first])
+        difference = of_first - mean(total[both, second], answered[both, second])
+        left_out = (first_answered != second_answered).any()
         measure = Measure(
             statistic,
             difference,
-            {"evaluator": " - ".join(names[pair])},
+            {"evaluator": f"{names[first]} - {names[second]}"},
             test=INVERTED,
             notes=[(left_out, f"common_{settings.unit}s")],
         )
@@ -314,12 +355,13 @@ def _of_scorer(
     means = Measure(statistic, mean(total, answered), {"evaluator": names})
     no_answers = Measure("no_answer_rate", Rate.of(asked - answered, asked), {"evaluator": names})
     table = write([means, no_answers], settings, **labels)
-    largest = max((each["detectable"][0] for each in differences), default=math.nan)
+    detectable = [float(of_pair["detectable"][0]) for of_pair in differences]
+    largest = max(detectable, default=math.nan)
     return table.assign(detectable=table["statistic"].map({statistic: largest})), differences
 
 
 def _kind_of_mean(values: pd.Series) -> tuple:
-    """Return the name of the statistic that scores allow, and what makes it of sums and numbers by cluster."""
+    """Return the name of the statistic that scores allow, and the function of sums and numbers."""
     if values.isin([0, 1]).all():
         return "rate", Rate.of
     within = None
@@ -337,10 +379,10 @@ def _mean(within: tuple[float, float] | None, total: np.ndarray, n: np.ndarray) 
 def log_differences(
     first: pd.DataFrame, second: pd.DataFrame, level: float = 0.95
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return each model's first minus second score of two sets of logs, paired by cluster, and sentences.
+    """Return each model's first minus second score of two sets of logs, and sentences.
 
-    first, second: of `read_logs`. Only logs whose task and solver had the same arguments are compared, or the only ones
-    of a task.
+    first, second: of `read_logs`. Scores are paired by cluster. Only logs whose task and solver had
+    the same arguments are compared, or the only ones of a task.
     """
     parts = []
     told = []
@@ -363,7 +405,7 @@ def log_differences(
         return pd.DataFrame(columns=[*COLUMNS, *CHANGE]), told
     change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
     table = pd.concat(parts, ignore_index=True).assign(**change)
-    return adjust_p(table, ["task", "condition", "statistic"], compared=True), told
+    return adjust_p(table, ["task", "condition", "statistic"]), told
 
 
 def _sides_apart(sides: pd.DataFrame, level: float) -> Iterator[pd.DataFrame]:
@@ -374,14 +416,16 @@ def _sides_apart(sides: pd.DataFrame, level: float) -> Iterator[pd.DataFrame]:
             yield differences.assign(evaluator=model)
 
 
-# Writing --------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
+# Writing
 
 
 @dataclass(frozen=True)
 class Form:
     """Which fields of records are what in a log.
 
-    shown: in place of messages, where records have none. about: what a sample is, over which repeats are epochs.
+    shown: in place of messages, where records have none. about: what a sample is, over which
+    repeats are epochs.
     """
 
     model: str
@@ -429,7 +473,7 @@ FORMS = {
 
 
 def save_as(form: str, result, folder: Path) -> Path:
-    """Write the records behind a result (or records) as logs of Inspect AI into a folder; return the folder."""
+    """Write the records behind a result (or records) as logs of Inspect AI; return the folder."""
     check_one_of("form", form, ("inspect",))
     frame = pd.DataFrame(result)
     if isinstance(result, Estimates) and result.records is not None:
@@ -440,12 +484,13 @@ def save_as(form: str, result, folder: Path) -> Path:
                 _write_log(kind, model, task, samples, folder)
             return folder
     raise InputError(
-        f"{form!r} needs answers, replies or verdicts: give `save` these, or what was measured on it."
+        f"{form!r} needs answers, replies or verdicts: "
+        "give `save` these, or what was measured on it."
     )
 
 
 def _runs(kind: str, frame: pd.DataFrame) -> Iterator[tuple[str, str, list[dict]]]:
-    """Yield model, task and samples, as an Inspect log has them, of each model, task and condition."""
+    """Yield model, task and samples, as a log has them, of each model, task and condition."""
     form = FORMS[kind]
     rows = record_files.rows_of(frame)
     frame = frame.reset_index(drop=True)
@@ -461,8 +506,9 @@ def _runs(kind: str, frame: pd.DataFrame) -> Iterator[tuple[str, str, list[dict]
 
 
 def _sample(form: Form, model: str, row: dict, seen: dict[str, int]) -> dict:
-    """Return a record as a sample of an Inspect log; `seen` counts samples of one id, which are epochs."""
-    name = " ".join(_plain(row[field]) for field in form.about if row.get(field) is not None)
+    """Return a record as a sample of a log; `seen` counts samples of one id, which are epochs."""
+    fields = [row.get(field) for field in form.about]
+    name = " ".join(_plain(value) for value in fields if value is not None)
     seen[name] = seen.get(name, 0) + 1
     asked = row.get("messages") or [{"role": "user", "content": str(row[form.shown])}]
     said = []
@@ -526,12 +572,16 @@ def _slug(text: str) -> str:
 
 
 def _write_log(kind: str, model: str, task: str, samples: Sequence[dict], folder: Path) -> None:
-    """Write the Inspect log of a model, task and condition; the same run again takes the place of its file."""
+    """Write the Inspect log of a model, task and condition.
+
+    The same run again takes the place of its file.
+    """
     name = FORMS[kind].value
     now = datetime.now(UTC).isoformat(timespec="seconds")
     content = json.dumps([model, task, samples], default=str)
     ident = hashlib.sha256(content.encode()).hexdigest()[:32]
-    values = pd.Series([_number(sample["scores"][name]["value"]) for sample in samples])
+    scores = [sample["scores"][name] for sample in samples]
+    values = pd.Series([_number(score["value"]) for score in scores])
     sample_ids = list(dict.fromkeys(sample["id"] for sample in samples))
     spec = {
         "created": now,
@@ -566,9 +616,8 @@ def _write_log(kind: str, model: str, task: str, samples: Sequence[dict], folder
         "stats": {},
         "samples": samples,
     }
-    file = (
-        folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"
-    )  # as Inspect calls its logs
+    # As Inspect calls its logs.
+    file = folder / f"{now.replace(':', '-')}_{task.replace('_', '-')}_{ident}.json"
     for earlier in folder.glob(f"*_{ident}.json"):
         file = earlier
     write_whole(file, json.dumps(log, ensure_ascii=False, indent=1, default=str))

@@ -16,7 +16,8 @@ from selfeval.statistics.table import default_rows
 
 BOUNDS = ["estimate", "low", "high"]
 LABELS = ["task", "condition", "change", "author", "evaluator"]  # of a row for print, from the left
-BCA = "advantage_bca"  # the advantage with its BCa bootstrap interval
+# The advantage with its percentile bootstrap interval.
+BOOTSTRAP = "advantage_bootstrap"
 ALL = "all evaluators"  # what a reader sees where `evaluator` is empty: a value pooled over them
 
 FILLED_IN = "where names were filled in for no answer, set `reread: yes`."
@@ -33,9 +34,11 @@ def estimate_text(estimate: float, low: float, high: float) -> str:
     """Return "0.12 [-0.01, 0.25]"; empty without an estimate, no brackets without an interval."""
     if pd.isna(estimate):
         return ""
-    as_files_keep_them = [float(f"{number:.6g}") for number in (estimate, low, high)]  # -.075
-    estimate, low, high = as_files_keep_them
-    whole = f"{estimate:z.2f}" if abs(estimate) < 10 else f"{estimate:.0f}"
+    # As files keep them: -.075.
+    estimate, low, high = (float(f"{number:.6g}") for number in (estimate, low, high))
+    whole = f"{estimate:.0f}"
+    if abs(estimate) < 10:
+        whole = f"{estimate:z.2f}"
     if pd.isna(low) or pd.isna(high):
         return whole
     return f"{whole} [{low:z.2f}, {high:z.2f}]"
@@ -65,7 +68,8 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def labels_said(rows: pd.DataFrame, labels: Sequence[str]) -> list[str]:
     """Return the labels that say something of some row."""
-    return [name for name in labels if name in rows and rows[name].fillna("").ne("").any()]
+    said = rows.reindex(columns=labels).astype(object).fillna("").ne("").any()
+    return said.index[said].tolist()
 
 
 REMARKS = {"conclusion": str, "detectable": "{:.2f}".format, "p": p_text, "p_holm": p_text}
@@ -76,14 +80,15 @@ def texts_behind(rows: pd.DataFrame, *, adjusted: bool) -> dict[str, list[str]]:
 
     adjusted: also p after Holm's adjustment.
     """
-    found = {}
+    remarks = {}
     for name, written in REMARKS.items():
         if name not in rows or (name == "p_holm" and not adjusted):
             continue
-        texts = rows[name].map(written, na_action="ignore").astype(object).fillna("")
+        texts = rows[name].map(written, na_action="ignore")
+        texts = texts.astype(object).fillna("")
         if any(texts):
-            found[name] = texts.tolist()
-    return found
+            remarks[name] = texts.tolist()
+    return remarks
 
 
 class Table(pd.DataFrame):
@@ -114,15 +119,17 @@ def summary(
     """
     rows = default_rows(table, *statistics)
     if "field" in rows:
-        rows["change"] = rows["field"] + ": " + rows["first"] + " → " + rows["second"]
-    rows["condition"] = rows["condition"].map(varying_parts(rows["condition"].unique()))
+        first = rows["field"] + ": " + rows["first"]
+        rows["change"] = first + " → " + rows["second"]
+    varying = varying_parts(rows["condition"].unique())
+    rows["condition"] = rows["condition"].map(varying)
     index = labels_said(rows, LABELS) or ["evaluator"]
     rows[index] = rows[index].fillna("")
     rows["shown"] = [estimate_text(*bounds) for bounds in rows[BOUNDS].to_numpy()]
     rows = _by_design(rows, index)
     wide = rows.pivot_table("shown", index, "statistic", aggfunc="first", sort=False)
-    there = [name for name in statistics if name in wide]
-    wide = wide[there].fillna("").rename_axis(columns=None)
+    known = [name for name in statistics if name in wide]
+    wide = wide[known].fillna("").rename_axis(columns=None)
     behind = _behind(rows, statistics, index).reindex(wide.index)
     wide = wide.assign(**texts_behind(behind, adjusted=False))
     wide[["n", "clusters"]] = behind[["n", "clusters"]]
@@ -134,7 +141,8 @@ def summary(
 
 def _by_design(rows: pd.DataFrame, index: Sequence[str]) -> pd.DataFrame:
     """Return rows design by design, in each the evaluators in their one order."""
-    place = {name: number for number, name in enumerate(in_order(rows["evaluator"]))}
+    order = in_order(rows["evaluator"])
+    place = {name: number for number, name in enumerate(order)}
     rows = rows.assign(design=0, place=rows["evaluator"].map(place))
     design = [name for name in index if name != "evaluator"]
     if design:
@@ -147,7 +155,8 @@ def _behind(rows: pd.DataFrame, statistics: Sequence[str], index: Sequence[str])
     is_said = rows["estimate"].notna()
     if "conclusion" in rows:
         is_said |= rows["conclusion"] != ""
-    candidates = [rows[is_said & (rows["statistic"] == name)] for name in statistics]
+    said = rows[is_said]
+    candidates = [said[said["statistic"] == name] for name in statistics]
 
     def rank(candidate):
         concludes = any(candidate.get("conclusion", ()))
@@ -182,7 +191,8 @@ def reading(
             "Five of the replies:"
         )
         is_asked = (records["task_type"] == task) & (records["evaluator_model"] == evaluator)
-        examples = records[is_asked & records["recorded"].notna()].head(5)
+        has_answer = records["recorded"].notna()
+        examples = records[is_asked & has_answer].head(5)
         for answer, reply in examples[["recorded", "reply"]].to_numpy():
             one_line = _on_one_line(visible(reply))
             lines.append(f"    {answer!r} on record, reply: {one_line[:200]!r}")
@@ -235,8 +245,10 @@ class Records(Table):
 
     def _repr_html_(self) -> str:
         shown, left_out = self._shown()
-        below = f"<p>{left_out}</p>" if left_out else ""
-        return html(shown) + below
+        page = html(shown)
+        if left_out:
+            page += f"<p>{left_out}</p>"
+        return page
 
 
 def says(index: pd.Index) -> bool:
@@ -344,16 +356,20 @@ def is_passage(text: str) -> bool:
 
 def card(record) -> Card:
     """Return what is shown of a record or object: its fields, messages and turns one by one."""
-    row = record
-    if not isinstance(record, Mapping):
-        row = record.to_dict() if hasattr(record, "to_dict") else vars(record)
+    if isinstance(record, Mapping):
+        row = record
+    elif hasattr(record, "to_dict"):
+        row = record.to_dict()
+    else:
+        row = vars(record)
     parts = []
     for name, value in row.items():
         if name == "logprobs" or is_empty(value):
             continue
         parts += passages(value) or [(str(name).replace("_", " "), fact(value))]
-    kind = type(record).__name__
-    title = "Record" if kind in ("dict", "Series") else kind
+    title = type(record).__name__
+    if title in ("dict", "Series"):
+        title = "Record"
     return Card(title, parts)
 
 
@@ -373,15 +389,18 @@ def fact(value) -> str:
 
 def passages(value) -> list[tuple[str, str]]:
     """Return messages, turns, texts or tests as (who or what, text); [] for anything else."""
-    found = []
-    for part in value if isinstance(value, list | tuple) else ():
+    if not isinstance(value, list | tuple):
+        return []
+    texts = []
+    for part in value:
         spoken = [name for name in SPOKEN if isinstance(part, Mapping) and name in part]
         if not spoken:
             return []
-        about = [str(part[name]) for name in ABOUT if part.get(name) not in (None, "", "ok")]
+        about = [part.get(name) for name in ABOUT]
+        label = ", ".join(str(fact) for fact in about if fact not in (None, "", "ok"))
         text = part[spoken[0]] or ""
-        found.append((", ".join(about), str(text)))
-    return found
+        texts.append((label, str(text)))
+    return texts
 
 
 def brief(value) -> str:
@@ -391,12 +410,17 @@ def brief(value) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        said = {name: part for name, part in value.items() if part not in (None, "")}
-        return ", ".join(f"{name}={brief(part)}" for name, part in said.items())
+        said = []
+        for name, part in value.items():
+            if part not in (None, ""):
+                said.append(f"{name}={brief(part)}")
+        return ", ".join(said)
     if isinstance(value, list | tuple):
         value = ", ".join(map(brief, value))
     text = _on_one_line(str(value))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} …"
+    return text
 
 
 def display(shown) -> None:

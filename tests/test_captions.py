@@ -95,7 +95,7 @@ def no_answer_orders():
 def two_models_by_a_and_none_by_j():
     table = read("families/recognition/self_recognition").query("author == ''")
     assert includes(default_rows(table, "discrimination"), 0)
-    a = default_rows(table.query("method == 'bca'"), "advantage")
+    a = default_rows(table.query("method == 'percentile'"), "advantage")
     assert {*a.loc[a["low"] > 0, "evaluator"]} == {SMOLLM, CAPTAIN}
     assert (a.loc[a["evaluator"] == QWEN, "low"] < 0).all()
 
@@ -147,7 +147,7 @@ def j_finds_skill_and_a_rewards_a_habit():
     table = read("demo/fleet/self_recognition").query("author == ''")
     j = default_rows(table, "discrimination").groupby("evaluator")["low"]
     assert {*j.min()[j.min() > 0].index} == {"sim/perfect", "sim/good", "sim/no-answer"}
-    a = default_rows(table.query("method == 'bca'"), "advantage").set_index("evaluator")["estimate"]
+    a = default_rows(table.query("method == 'percentile'"), "advantage").set_index("evaluator")["estimate"]
     return f"A is {a.loc['sim/perfect'].max():g} for the perfect one and {a.loc['sim/always-itself'].min():g} for one"
 
 

@@ -76,8 +76,8 @@ def test_a_result_is_a_frame_that_can_be_cut_and_drawn(result):
     one = result.query("task == 'exact_model' and evaluator != 'sim/chance'")
     assert "recognises" in one._repr_html_() and "<th>detectable</th>" in one._repr_html_()
     assert len(se.plot(one).axes) == 1 and len(se.plot(result).axes) == 2, "a panel for each question"
-    beside = se.table(result, ["advantage", "advantage_bca"])
-    assert (beside["advantage"] != beside["advantage_bca"]).any(), "the bootstrap stands beside the default interval"
+    beside = se.table(result, ["advantage", "advantage_bootstrap"])
+    assert (beside["advantage"] != beside["advantage_bootstrap"]).any(), "the bootstrap stands beside the default"
     assert len(se.table(pd.concat([one, one]), ["discrimination"])) == len(se.table(one, ["discrimination"]))
     pairs = se.compare(one)
     assert pairs["evaluator"].str.contains(" - ").all() and pairs["p_holm"].notna().any()

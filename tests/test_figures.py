@@ -92,10 +92,10 @@ def test_intervals_are_drawn_as_given_and_j_and_a_share_a_row(found):
     table = found.tables["recognition"].copy()
     j, a = ((table["statistic"] == name) & (table["author"] == "") for name in ("discrimination", "advantage"))
     table.loc[j, ["low", "high"]] = [-0.123, 0.876]
-    table.loc[a & (table["method"] == "bca"), ["low", "high"]] = [-1.35, 0.5]
+    table.loc[a & (table["method"] == "percentile"), ["low", "high"]] = [-1.35, 0.5]
     [ax] = se.plot(result_of("recognition", {**found.tables, "recognition": table})).axes
     assert ends(ax) == {(-1.35, 0.5), (-0.123, 0.876)} and ax.get_xlim()[0] < -1.35, "A has that of its bootstrap"
-    assert {"discrimination J", "advantage A, BCa bootstrap interval"} <= {*legend(ax.figure)}
+    assert {"discrimination J", "advantage A, percentile bootstrap interval"} <= {*legend(ax.figure)}
     points = marks(ax)["interval includes 0"].get_offsets()[:, 1], marks(ax)[legend(ax.figure)[1]].get_offsets()[:, 1]
     assert all(0.2 < j - a < 0.5 for j, a in zip(*map(sorted, points), strict=True)), "A stands below its J"
 

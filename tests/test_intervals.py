@@ -173,9 +173,8 @@ def test_bootstrap_and_t_of_j_against_scipy():
     rows = frame[frame.evaluator_model == "m1"].assign(claim=lambda f: (f.predicted_model == "m1").astype(float))
     x = rows.assign(own=rows.true_model == "m1").groupby(["prompt_id", "own"]).claim.mean().unstack() @ [-1, 1]
     table = recognition_table(frame, n_resamples=20_000)
-    for ours, theirs in (("percentile", "percentile"), ("bca", "BCa")):
-        reference = sps.bootstrap((x,), np.mean, n_resamples=20_000, method=theirs, rng=np.random.default_rng(1))
-        found = row(table, "discrimination", "m1", method=ours)
-        assert (found["low"], found["high"]) == pytest.approx(tuple(reference.confidence_interval), abs=0.008)
+    reference = sps.bootstrap((x,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1))
+    found = row(table, "discrimination", "m1", method="percentile")
+    assert (found["low"], found["high"]) == pytest.approx(tuple(reference.confidence_interval), abs=0.008)
     low, high = Statistic.interval(measures(frame)["discrimination"], Z)
     assert (low[1], high[1]) == pytest.approx(tuple(sps.ttest_1samp(x, 0).confidence_interval()))

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from selfeval import DATA, ROOT
+from selfeval.recognition.measures import PLANNED  # noqa: F401  sentences.yaml names it
 from selfeval.results import estimate_text, p_text
-from selfeval.statistics.table import PLANNED  # noqa: F401  sentences.yaml names it
 
 GIVEN = yaml.safe_load(Path(__file__).with_name("sentences.yaml").read_text(encoding="utf-8"))
 CLAIM = re.compile(r"\d|\b(no|not|never|none|nobody|nothing|neither|nor|cannot|without|only|more|less|fewer)\b", re.I)
@@ -40,7 +40,7 @@ def table(file):
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of a committed table: the default one, or that of the bootstrap (`bca`).
+    """A row of a committed table: the default one, or that of the bootstrap.
 
     part: of its condition, "-..." where it must not be in it. where: pairs (column, value). In a piece `{name}` is
     "0.12 [-0.01, 0.25]"; `{name:e}`, `{name:n}` and others are single numbers (`SHOWN`).
@@ -48,7 +48,7 @@ class Cell:
 
     file: str
     part: str
-    bca: bool
+    bootstrap: bool
     where: tuple
 
     @property
@@ -57,7 +57,7 @@ class Cell:
         for column, value in self.where:
             rows = rows[rows[column] == value]
         has = rows["condition"].str.contains(f"(?:^|;){re.escape(self.part.removeprefix('-'))}")
-        rows = rows[(~has if self.part.startswith("-") else has) & (rows["method"].eq("bca") == self.bca)]
+        rows = rows[(~has if self.part.startswith("-") else has) & (rows["method"].eq("percentile") == self.bootstrap)]
         assert len(rows), f"{self} is in no table"
         return rows.iloc[0]
 
@@ -105,13 +105,13 @@ SHOWN = {
 }
 
 
-def cells(file, *, part="", bca=False, of="", who="", **where):
+def cells(file, *, part="", bootstrap=False, of="", who="", **where):
     """Return a cell, or a row of them where `of` names a group or a column has several values."""
     several = {"evaluator": GIVEN["groups"][of]} if of else {k: v for k, v in where.items() if isinstance(v, list)}
     for column, values in several.items():
         each = ({"author": "", "evaluator": who} | where | {column: value} for value in values)
-        return Row(Cell(file, part, bca, tuple(one.items())) for one in each)
-    return Cell(file, part, bca, tuple(({"author": "", "evaluator": who} | where).items()))
+        return Row(Cell(file, part, bootstrap, tuple(one.items())) for one in each)
+    return Cell(file, part, bootstrap, tuple(({"author": "", "evaluator": who} | where).items()))
 
 
 CELLS = {name: cells(file, **how) for file, named in GIVEN["cells"].items() for name, how in named.items()}

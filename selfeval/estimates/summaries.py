@@ -29,7 +29,7 @@ JURY_COLUMNS = {
     "evaluator": "juror",
 }
 # what is asked for by these names need not be among a result's rows
-ALWAYS_KNOWN = {"jury": STATISTICS, "recognition": [results.BCA]}
+ALWAYS_KNOWN = {"jury": STATISTICS, "recognition": [results.BOOTSTRAP]}
 
 
 def main_statistics(result: Estimates) -> list[str]:
@@ -53,8 +53,8 @@ def table(
     statistics: their names; the main ones unless given. jurors: of a jury, single jurors instead of
     whole juries. Further columns: what the interval of the first statistic says (`conclusion`), how
     large an effect would be found in four of five such runs (`detectable`), p where there is a
-    test, and over how much. "advantage_bca" is the advantage with its BCa bootstrap interval over
-    prompts. "author_accuracy" alone is a matrix, with a column per author.
+    test, and over how much. "advantage_bootstrap" is the advantage with its percentile bootstrap
+    interval over prompts. "author_accuracy" alone is a matrix, with a column per author.
     """
     if isinstance(statistics, str):
         statistics = [statistics]
@@ -63,10 +63,10 @@ def table(
     for name in statistics:
         check_one_of("statistics", name, known)
     rows = pd.DataFrame(result)
-    if results.BCA in statistics:
+    if results.BOOTSTRAP in statistics:
         measured = result.drawn()[result.kind]
-        bootstrap = measured.query("method == 'bca' and statistic == 'advantage'")
-        rows = pd.concat([rows, bootstrap.assign(statistic=results.BCA)])
+        bootstrap = measured.query("method == 'percentile' and statistic == 'advantage'")
+        rows = pd.concat([rows, bootstrap.assign(statistic=results.BOOTSTRAP)])
     if result.kind == "jury":
         is_juror = rows["evaluator"] != ""
         rows = rows[is_juror == jurors]

@@ -57,7 +57,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
             Measure("no_answer_rate", Rate.of_rows(~is_scored, name), labels),
         ]
     table = write(measures, Settings(unit="name", few=FEW_NAMES), task="existence")
-    return adjust_p(table, ["condition", "statistic"])
+    return adjust_p(table, ["condition", "statistic"], chance={"discrimination": 0.0})
 
 
 def _mean_score(name: np.ndarray, score: np.ndarray, use: np.ndarray) -> Rate:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from selfeval.condition import varying_parts
+from selfeval.condition import condition_of, parts_of, varying_parts
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import SIDES, Drawing
 from selfeval.recognition.counts import NAMING, NONE
@@ -26,15 +26,17 @@ TITLES = {  # of panels; of others the statistic's own name
 def estimates(table: pd.DataFrame, *statistics: str, by_author: bool = False) -> pd.DataFrame:
     """Return what `dots` draws of a table: default rows over all authors, or of single ones."""
     rows = default_rows(table, *statistics)
-    rows = rows[(rows["author"] != "") == by_author]
-    rows = pd.concat([rows[rows["statistic"] == name] for name in statistics])
+    is_of_author = rows["author"] != ""
+    rows = rows[is_of_author == by_author]
+    place = {name: number for number, name in enumerate(statistics)}
+    rows = rows.sort_values("statistic", key=lambda names: names.map(place), kind="stable")
     return rows.assign(line=rows["evaluator"])
 
 
 def _designs(rows: pd.DataFrame) -> pd.Series:
     """Return what tells the designs of rows apart, for the titles of panels."""
-    varying = rows["condition"].map(varying_parts(rows["condition"].unique()))
-    titles = varying.astype(str).str.replace(";", " ")
+    varying = varying_parts(rows["condition"].unique())
+    titles = rows["condition"].map(lambda label: " ".join(parts_of(varying[label]))).astype(str)
     if rows["task"].nunique() > 1:
         titles = rows["task"] + " " + titles
     if "field" in rows:
@@ -44,7 +46,7 @@ def _designs(rows: pd.DataFrame) -> pd.Series:
 
 def over(rows: pd.DataFrame) -> str:
     """Say for the label of an axis what intervals are, and over what."""
-    levels = " and ".join(f"{level * 100:g} %" for level in rows["level"].dropna().unique())
+    levels = " and ".join(f"{percent:g} %" for percent in 100 * rows["level"].dropna().unique())
     units = " and ".join(rows["cluster_unit"].unique())
     return f"; {levels} intervals over {units}s"
 
@@ -60,7 +62,8 @@ def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing 
 def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the discrimination of each evaluator, and below it the advantage by the bootstrap."""
     table = tables["recognition"]
-    bootstrap = table[table["method"].eq("bca") | table["estimate"].isna()]
+    is_bootstrap = table["method"] == "percentile"
+    bootstrap = table[is_bootstrap | table["estimate"].isna()]
     rows = pd.concat([estimates(table, "discrimination"), estimates(bootstrap, "advantage")])
     rows = rows.assign(panel=_designs(rows), side=rows["statistic"])
     label = "discrimination J, advantage A"
@@ -119,7 +122,8 @@ def roc(tables: Mapping, names: Mapping) -> Drawing | None:
     areas["text"] = [_area_text(area) for area in areas.itertuples()]
     design = ["evaluator", "task", "condition"]
     rows = tables["roc"].merge(areas[[*design, "text"]], on=design)
-    rows = rows.set_index("evaluator").loc[in_order(rows["evaluator"])].reset_index()
+    evaluators = in_order(rows["evaluator"])
+    rows = rows.set_index("evaluator").loc[evaluators].reset_index()
     called = rows["evaluator"].map(names).fillna(rows["evaluator"])
     panel = called + "\n" + _designs(rows)
     rows = rows.assign(panel=panel.str.strip(), x=rows["false_claims"], y=rows["hits"])
@@ -168,8 +172,8 @@ def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw claim discrimination by family of templates, of which a few allow but a hint."""
     rows = estimates(tables["identity"], "claim_discrimination")
     rows = rows.query("task != '' and condition == ''").dropna(subset="estimate")
-    sizes = rows.groupby("task")["clusters"]
-    rows = rows.assign(panel=rows["task"] + "\nn " + sizes.transform(_span))
+    sizes = rows.groupby("task")["clusters"].transform(_span)
+    rows = rows.assign(panel=rows["task"] + "\nn " + sizes)
     return intervals(rows, "claim discrimination", names, limits=(-1.03, 1.03))
 
 
@@ -217,15 +221,21 @@ def of_arms(
     return draw
 
 
+def _form_of_answer(label: str) -> str:
+    """Return how names were asked for, by a condition's label."""
+    condition = condition_of(label)
+    form = condition.get("answer", "").replace("_", "/")
+    if condition.get("reasoning") == "true":
+        form += ", with reasons"
+    return form
+
+
 def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable:
     """Return the plot of statistics of existence, a panel per form of answer."""
 
     def draw(tables: Mapping, names: Mapping) -> Drawing | None:
         rows = estimates(tables["existence"], *statistics)
-        reasons = rows["condition"].str.contains("reasoning=true")
-        form = rows["condition"].str.extract("answer=([^;]*)")[0].str.replace("_", "/")
-        panel = form + reasons.map({True: ", with reasons", False: ""})
-        rows = rows.assign(panel=panel)
+        rows = rows.assign(panel=rows["condition"].map(_form_of_answer))
         if len(statistics) > 1:
             rows["side"] = rows["statistic"]
         return intervals(rows, label, names, null=null)

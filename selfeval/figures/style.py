@@ -54,7 +54,7 @@ SIDES = {  # what is compared within a row: (colour, marker, label)
     "yes or no": (ORANGE, "s", "its words: did you write this?"),
     "rating": (PURPLE, "^", "its rating: is this a good answer?"),
     "discrimination": (INK, "o", "discrimination J"),
-    "advantage": (GREY, "x", "advantage A, BCa bootstrap interval"),
+    "advantage": (GREY, "x", "advantage A, percentile bootstrap interval"),
     "usual": (BLUE, "D", "usual score"),
     "peers": (GREY, "v", "own minus peers or neutral judges"),
     "scenario": (INK, "|", "one simulated scenario"),

@@ -57,7 +57,7 @@ import pandas as pd
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, Settings, check_level, ratio, z_scores
-from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, adjust_p, write
+from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, Planned, adjust_p, write
 
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
@@ -71,6 +71,7 @@ READINGS = {  # how a statistic ends: the column it is read from
     "_by_both": "stance",
 }
 UNIT, READOUT = "template", "readout"
+PLANNED = Planned("claim_discrimination", UNIT, assumed_sd=0.55, enough=40)
 RATES = tuple(
     """
     accept_true accept_false accept_placebo accept_mention neutral_right abstain over_denial
@@ -128,7 +129,7 @@ def identity_table(
 
     There is one row per statistic and method. The first row of a statistic is the default: Wilson
     at the effective sample size for rates, MOVER for differences, clustered t for d_prime and
-    criterion; of claim discrimination `percentile` and `bca` over templates follow (`seed`). p, of
+    criterion; of claim discrimination `percentile` over templates follows (`seed`). p, of
     differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
     replies.
 
@@ -137,7 +138,7 @@ def identity_table(
     nothing varies); constant_answer (a model that accepts everything or nothing); few_templates
     (below 20: intervals are wide or optimistic); unpaired_templates (some lack one of the two arms
     and are left out); few_expected (d' with fewer than 10 acceptances in an arm: biased);
-    constant; bca_fallback_percentile.
+    constant.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     templates = _per_template(number_templates(records, by), by)
@@ -146,7 +147,8 @@ def identity_table(
         labels = {BY[column]: label for column, label in zip(by, key, strict=True)}
         measures = _measures(Templates(value, templates.n.loc[value.index]))
         parts.append(write(measures, how, policy=READOUT, **labels))
-    return adjust_p(pd.concat(parts, ignore_index=True), ["statistic"])
+    table = pd.concat(parts, ignore_index=True)
+    return adjust_p(table, ["statistic"], chance={PLANNED.statistic: 0.0}, planned=PLANNED)
 
 
 def paired_comparison(
@@ -250,7 +252,7 @@ def _comparison(
 ) -> pd.DataFrame:
     """Return the paired differences of these pairs of models, p adjusted over them."""
     measures = [_paired_differences(name, templates, pairs) for name in statistics]
-    return adjust_p(write(measures, how, policy=READOUT), ["statistic"], compared=True)
+    return adjust_p(write(measures, how, policy=READOUT), ["statistic"])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from selfeval.condition import LEFT_OUT, condition_label, conditions, varying_parts
+from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
-from selfeval.recognition.measures import measures_of
+from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import Difference, Rate, Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
@@ -47,11 +47,12 @@ SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
 
 def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
     """Return the rates and differences per evaluator under a policy."""
-    return {
-        m.statistic: m
-        for m in measures_of(tally, policy)
-        if isinstance(m.of, Rate | Difference) and m.value.ndim == 1  # not by author
-    }
+    measures = {}
+    for measure in measures_of(tally, policy):
+        is_by_author = measure.value.ndim > 1
+        if isinstance(measure.of, Rate | Difference) and not is_by_author:
+            measures[measure.statistic] = measure
+    return measures
 
 
 def _policy(task: str) -> str:
@@ -69,7 +70,9 @@ def _depends_on_no_answers(difference: Difference, among_answers: Difference, z:
 
 def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
     """Return the rows of all tables; without any, an empty one with these columns."""
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(parts, ignore_index=True)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -93,11 +96,16 @@ def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd
     for task, of_task in frame.groupby("task_type", sort=True):
         labels = sorted(of_task["label"].unique())
         for first, second in combinations(labels, 2):
-            differing = {*first.split(";")} ^ {*second.split(";")}
-            fields = {part.partition("=")[0] for part in differing}
+            differing = {*parts_of(first)} ^ {*parts_of(second)}
+            fields = {*map(_field_of, differing)}
             if len(fields) == 1:
                 parts += _contrast(of_task, task, first, second, fields.pop(), settings)
     return _joined(parts, [*COLUMNS, *CHANGE])
+
+
+def _field_of(part: str) -> str:
+    """Return the field of a condition's part "field=value"."""
+    return part.partition("=")[0]
 
 
 def _units(records: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +124,8 @@ def _contrast(
     if any(side.empty for side in common):
         return []
     tallies = {tally.condition: tally for tally in counts.tallies(pd.concat(common))}
-    minuend, subtrahend = tallies[second], tallies[first]
+    minuend = tallies[second]
+    subtrahend = tallies[first]
     measures = _differences(minuend, subtrahend, _policy(task))
     no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
     if task != PAIRWISE and no_answers:
@@ -124,31 +133,36 @@ def _contrast(
         for m in measures:
             m.notes = [_depends_on_no_answers(m.of, among_answers[m.statistic].of, settings.z)]
     evaluators = common[0]["evaluator_model"]
-    rows = [side["evaluator_model"].isin(evaluators).sum() for side in sides]
-    note = "" if rows == [len(side) for side in common] else "common_prompts"
-    rest = [part for part in first.split(";") if part.partition("=")[0] != field]
+    note = ""
+    for side, common_side in zip(sides, common, strict=True):
+        if side["evaluator_model"].isin(evaluators).sum() > len(common_side):
+            note = "common_prompts"
+    rest = [part for part in parts_of(first) if _field_of(part) != field]
     table = write(measures, settings, task=task, condition=";".join(rest), note=note)
-    table = adjust_p(table, ["statistic"], compared=True)
+    table = adjust_p(table, ["statistic"])
     return [_with_change(table, field, _value(first, field), _value(second, field))]
 
 
 def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure]:
     """Return the differences of the statistics that two tallies of the same evaluators have."""
-    measures, others = _measures(minuend, policy), _measures(subtrahend, policy)
+    measures = _measures(minuend, policy)
+    others = _measures(subtrahend, policy)
     who = {"evaluator": subtrahend.evaluators, "policy": policy}
     differences = []
     for name in CONTRASTED:
         if name in measures and name in others:
-            one, other = measures[name], others[name]
-            rows = one.rows + other.rows
-            differences.append(Measure(name, one.of - other.of, who, n=rows, test=INVERTED))
+            difference = measures[name].of - others[name].of
+            rows = measures[name].rows + others[name].rows
+            differences.append(Measure(name, difference, who, n=rows, test=INVERTED))
     return differences
 
 
 def _value(label: str, field: str) -> str:
     """Return a field's value in a condition's label."""
-    values = dict(part.partition("=")[::2] for part in label.split(";"))
-    return values.get(field, LEFT_OUT.get(field, "not set"))
+    for part in parts_of(label):
+        if _field_of(part) == field:
+            return part.partition("=")[2]
+    return LEFT_OUT.get(field, "not set")
 
 
 def _with_change(table: pd.DataFrame, field: str, first: str, second: str) -> pd.DataFrame:
@@ -175,7 +189,8 @@ def result_contrasts(
     """
     first = first.assign(label=conditions(first).astype(object))
     second = second.assign(label=conditions(second).astype(object))
-    parts, sentences = [], []
+    parts = []
+    sentences = []
     for task in sorted({*first["task_type"], *second["task_type"]}):
         of_first = first[first["task_type"] == task]
         of_second = second[second["task_type"] == task]
@@ -183,7 +198,7 @@ def result_contrasts(
         pairs, said = paired_labels(task, *labels)
         sentences += said
         for one, other in pairs:
-            common = [part for part in one.split(";") if part and part in other.split(";")]
+            common = [part for part in parts_of(one) if part and part in parts_of(other)]
             first_rows = of_first[of_first["label"] == one]
             second_rows = of_second[of_second["label"] == other]
             parts += _result_contrast(task, common, first_rows, second_rows, Settings(level=level))
@@ -211,7 +226,7 @@ def paired_labels(
 
 def _only_in(label: str, other: str) -> str:
     """Return the parts of a condition's label that another one does not have."""
-    parts = [part for part in label.split(";") if part not in other.split(";")]
+    parts = [part for part in parts_of(label) if part not in parts_of(other)]
     return ", ".join(parts) or "nothing more"
 
 
@@ -243,46 +258,82 @@ def paired_models(
     settings = Settings(level=level)
     parts = []
     for tally in counts.tallies(predictions):
-        measures = [] if tally.task == PAIRWISE else _model_differences(tally, settings)
-        if measures:
-            design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-            table = write(measures, settings, **design)
-            parts.append(adjust_p(table, ["statistic"], compared=True))
+        if tally.task == PAIRWISE or len(tally.evaluators) < 2:
+            continue
+        design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
+        table = write([_model_differences(tally, settings)], settings, **design)
+        parts.append(adjust_p(table, ["statistic"]))
     return _joined(parts, COLUMNS)
 
 
-def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
+def _model_differences(tally: Tally, settings: Settings) -> Measure:
     """Return the differences of J of every two evaluators, each on the prompts of both."""
     was_asked = tally.count().any(2)
-    pairs_by_prompts = {}  # one entry, where all evaluators were asked about the same prompts
-    for pair in combinations(range(len(tally.evaluators)), 2):
-        common = was_asked[:, pair].all(1)
-        pairs_by_prompts.setdefault(common.tobytes(), []).append(pair)
-    measures = []
-    for common, pairs in pairs_by_prompts.items():
-        is_common = np.frombuffer(common, bool)
-        first, second = np.transpose(pairs)
-        part = tally.kept(is_common[tally.prompt])
-        difference = _model_difference(part, "all", first, second)
-        if difference is None:
-            continue
-        left_out = (was_asked[:, first] | was_asked[:, second])[~is_common]
-        notes = [(left_out.any(0), "common_prompts")]
-        if (part.answer < 0).any():
-            among_answers = _model_difference(part, "answered", first, second)
-            notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
-        names = tally.evaluators[first] + " - " + tally.evaluators[second]
-        who = {"evaluator": names, "policy": "all"}
-        measures.append(Measure("discrimination", difference, who, test=INVERTED, notes=notes))
-    return measures
+    first, second = np.triu_indices(len(tally.evaluators), 1)
+    difference = _difference_of_models(tally, was_asked, "all", first, second)
+    left_out = was_asked[:, first] != was_asked[:, second]
+    notes = [(left_out.any(0), "common_prompts")]
+    if (tally.answer < 0).any():
+        among_answers = _difference_of_models(tally, was_asked, "answered", first, second)
+        notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
+    names = tally.evaluators[first] + " - " + tally.evaluators[second]
+    who = {"evaluator": names, "policy": "all"}
+    return Measure("discrimination", difference, who, test=INVERTED, notes=notes)
 
 
-def _model_difference(tally: Tally, policy: str, first, second) -> Difference | None:
-    """Return J of the first evaluators less that of the second, where the task has it."""
-    measure = _measures(tally, policy).get("discrimination")
-    if measure is None:
-        return None
-    return measure.of.pick((first,)) - measure.of.pick((second,))
+def _difference_of_models(tally: Tally, was_asked, policy: str, first, second) -> Difference:
+    """Return J of the first evaluators less that of the second, on the prompts of both."""
+    beside = discrimination_beside(tally, was_asked, policy)
+    return beside.pick((first, second)) - beside.pick((second, first))
+
+
+def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> Difference:
+    """Return J of each evaluator (first axis) on the prompts of another one (second axis).
+
+    was_asked: (prompts, evaluators). NaN where it gave no answer on these prompts. A design with
+    gaps has as many sets of common prompts as pairs, so sums over them are products of matrices.
+    """
+    answered = tally.count(counted_rows(tally, "answered"))
+    n = tally.count(counted_rows(tally, policy))
+    claims = tally.count(claimed_rows(tally))
+    asked = was_asked.astype(float)
+    total = _over_common(n, asked)
+    total[_over_common(answered.sum(2), asked) == 0] = 0
+    hits = _over_common(claims, asked)
+
+    wrote = tally.own >= 0
+    own_author = tally.own if tally.task == BINARY else np.maximum(tally.own, 0)
+    is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
+    rates = []
+    for is_counted in (is_own, ~is_own):
+        rates.append(_mean_beside(is_counted & (total > 0), n, claims, total, hits, asked))
+    claimed, claimed_of_others = rates
+    return claimed.pick(np.s_[:, :], wrote[:, None]) - claimed_of_others
+
+
+def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Return sums (evaluators, others, ...) of counts over the prompts of each other evaluator."""
+    return np.moveaxis(np.tensordot(asked, counts, (0, 0)), 0, 1)
+
+
+def _mean_beside(is_counted, n, claims, total, hits, asked) -> Rate:
+    """Return means over the authors that count of the rates hits / total.
+
+    is_counted, total, hits: (evaluators, others, authors). n, claims: (prompts, evaluators,
+    authors).
+    """
+
+    def by_prompt(counts, factor):
+        return np.einsum("pea,efa,pf->pef", counts, factor, asked, optimize=True)
+
+    total = np.maximum(total, 1)
+    authors = np.maximum(is_counted.sum(2, keepdims=True), 1)
+    share = is_counted / authors / total
+    value = np.where(is_counted.any(2), (share * hits).sum(2), np.nan)
+    contrib = by_prompt(claims, share) - by_prompt(n, share * hits / total)
+    weight = by_prompt(n, share)
+    rows = (total * is_counted).sum(2).astype(int)
+    return Rate(value, contrib, rows, (weight > 0).sum(0), weight=weight)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -326,9 +377,11 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         if not measures:
             continue  # no answer has a probability
         most = max(other["unit"].nunique(), weights["unit"].nunique())
-        note = "common_prompts" if sides[0]["unit"].nunique() < most else ""
+        note = ""
+        if sides[0]["unit"].nunique() < most:
+            note = "common_prompts"
         table = write(measures, settings, task=task, note=note)
-        table = adjust_p(table, ["statistic"], compared=True)
+        table = adjust_p(table, ["statistic"])
         parts.append(_with_change(table, "reading", name, OWN))
     return _joined(parts, [*COLUMNS, *CHANGE])
 

@@ -82,10 +82,9 @@ class Tally:
         """Which evaluators gave any answer."""
         return np.bincount(self.evaluator, self.answer >= 0, len(self.evaluators)) > 0
 
-    def count(self, rows=None, weights=None, author=None) -> np.ndarray:
-        """Count rows (a mask), or sum weights, by prompt, evaluator and author (or code)."""
-        author = self.author if author is None else author
-        cell = np.ravel_multi_index((self.prompt, self.evaluator, author), self.shape)
+    def count(self, rows=None, weights=None) -> np.ndarray:
+        """Count rows (a mask), or sum weights, by prompt, evaluator and author."""
+        cell = np.ravel_multi_index((self.prompt, self.evaluator, self.author), self.shape)
         if rows is not None:
             cell = cell[rows]
         return np.bincount(cell, weights, minlength=np.prod(self.shape)).reshape(self.shape)
@@ -326,8 +325,8 @@ def _own_tally(design: dict, own, judged, as_neutral) -> Tally:
     """Return the tally of own pairs with the other two parts, under the same codes."""
     tally = _tally(design, _by_rival(pd.concat([own, judged, as_neutral])))
     part = np.repeat(["own", "against", "as_neutral"], [len(own), len(judged), len(as_neutral)])
-    others = {name: tally.kept(part == name) for name in np.unique(part) if name != "own"}
-    return replace(tally.kept(part == "own"), **others)
+    tallies_of = {name: tally.kept(part == name) for name in np.unique(part)}
+    return replace(tallies_of.pop("own"), **tallies_of)
 
 
 def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -339,7 +338,8 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     frame = _with_optional(predictions)
     frame = frame[frame["task_type"] != PAIRWISE]
     is_binary = frame["task_type"] == BINARY
-    claims, denies = frame["predicted_self"].eq(True), frame["predicted_self"].eq(False)
+    claims = frame["predicted_self"].eq(True)
+    denies = frame["predicted_self"].eq(False)
     name = frame["predicted_model"].where(~is_binary)
     name = name.mask(is_binary & claims, frame["evaluator_model"])
     name = name.mask(is_binary & denies, NOT_SELF)

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from selfeval.condition import conditions
+from selfeval.condition import condition_of, conditions
 from selfeval.reading.parsing import DOUBTFUL
 from selfeval.recognition.counts import BINARY, PAIRWISE, Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
@@ -39,9 +39,17 @@ from selfeval.statistics.intervals import (
     check_level,
     permutation_p,
     ratio,
-    stack,
 )
-from selfeval.statistics.table import HALF, INVERTED, RESAMPLED, Measure, adjust_p, side_of, write
+from selfeval.statistics.table import (
+    HALF,
+    INVERTED,
+    PERCENTILE,
+    Measure,
+    Planned,
+    adjust_p,
+    side_of,
+    write,
+)
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -52,9 +60,23 @@ ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics 
     "f1",
     "position_bias",
 )
-FEW_TESTED = 20  # prompts below which Holm's adjustment holds less than it says
-ON_REQUEST = ("precision", "author_accuracy")  # no row of committed tables
-POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]  # of ROC curves
+# Prompts below which Holm's adjustment holds less than it says.
+FEW_TESTED = 20
+CHANCE = {"discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF}
+# In pairs of texts; elsewhere these statistics mean something else.
+CHANCE_OF_PAIRS = {
+    "self_accuracy": HALF,
+    "neutral_accuracy": HALF,
+    "own_minus_neutral": 0.0,
+    "pair_fixed": 0.0,
+    "judge_fixed": 0.0,
+}
+# The sd is that of earlier data with one text per prompt and author.
+PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
+# Statistics that are computed where they are named.
+ON_REQUEST = ("precision", "author_accuracy")
+# Columns of ROC curves.
+POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
 
 def recognition_table(
@@ -75,19 +97,19 @@ def recognition_table(
     texts) and author_accuracy (per evaluator and author), not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
-    `stats.engine`; of advantage and discrimination `percentile` and `bca` over prompts follow
-    (`seed`; not per author). The second policy is reported where it differs.
+    `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over
+    prompts, follows (`seed`; not per author). The second policy is reported where it differs.
 
     p on the default row inverts the default interval, so that the two never disagree: of
     discrimination, advantage, corrected_advantage, peer_corrected and own_minus_neutral against 0,
     of auc and auc_within_prompt against .5. self_accuracy and mean_probability of pairs have the
-    exchange of the own text and the other within a prompt, against .5 (`engine.rearranged_p`).
+    exchange of the own text and the other within a prompt, against .5 (`rearranged_p`).
     p_permutation, of discrimination and both AUCs, permutes which author of a prompt is the
-    evaluator (`engine.permutation_p`: exact, or 9,999 draws with `seed`), and is empty where the
+    evaluator (`permutation_p`: exact, or 9,999 draws with `seed`), and is empty where the
     authors of a prompt have unequal numbers of rows. Alone it finds blind evaluators out too often
     where own answers are alike over repeats and others' are not (.09 to .16 at .05). p_holm adjusts
     the larger of p and p_permutation over the evaluators of a task and condition.
-    conclusion and detectable: see `stats.table`.
+    conclusion and detectable: see `statistics.table`.
 
     Notes:
     not_estimable: no estimate (NaN).
@@ -104,7 +126,6 @@ def recognition_table(
     no_scores, partly_scored: of AUC, no row has a score, or under nine in ten.
     least_p=P: of pairs, so few prompts can be exchanged that no p is below P.
     one_order: of pairs, the own text always stood at one place, and a habit would look the same.
-    bca_fallback_percentile: BCa is not defined here.
     clusters_are_texts: the file names no prompt, so `clusters` counts texts.
     few_answers: more than a fifth of this evaluator's questions have no answer.
     """
@@ -146,8 +167,27 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
     if len(policies) > 1 and not is_pairs:
         table = _note_dependence(table)
     table = _ordered(table, is_pairs, len(policies) == 1)
-    by_author, by_evaluator = table["author"] != "", table["evaluator"] != ""
-    return adjust_p(table, ["policy", "statistic", by_author, by_evaluator], FEW_TESTED)
+    by_author = table["author"] != ""
+    by_evaluator = table["evaluator"] != ""
+    return adjust_p(
+        table,
+        ["policy", "statistic", by_author, by_evaluator],
+        FEW_TESTED,
+        chance=_chance(table),
+        planned=PLANNED,
+    )
+
+
+def _chance(table: pd.DataFrame) -> pd.Series:
+    """Return what each row is for who tells nothing apart; NaN where nothing is concluded.
+
+    Which text of a pair is better, or whether a text is good, is a question about quality.
+    """
+    is_pairwise = table["task"] == PAIRWISE
+    of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
+    chance = table["statistic"].map(CHANCE).fillna(of_pairs)
+    question = [condition_of(condition).get("question") for condition in table["condition"]]
+    return chance.mask(np.isin(question, ["better", "good"]))
 
 
 def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.DataFrame:
@@ -171,7 +211,7 @@ def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.Da
 
 def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
     """Note what is recognised under one policy and not under the other."""
-    is_default = (table["statistic"] == "discrimination") & ~table["method"].isin(RESAMPLED)
+    is_default = (table["statistic"] == "discrimination") & (table["method"] != PERCENTILE)
     rows = table[is_default]
     rows = rows.assign(side=side_of(0, rows["low"], rows["high"]))
     sides = rows.groupby(["evaluator", "author"])["side"].transform("nunique")
@@ -201,8 +241,11 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     if not np.isnan(tally.score).all() and not tally.neutral:
         measures += auc_measures(tally.by_place() if tally.task == PAIRWISE else tally)
     if policy == "all":
-        rate = Rate.of(tally.count(tally.answer < 0).sum(2), tally.count().sum(2))
-        name = "neutral_no_answer_rate" if tally.neutral else "no_answer_rate"
+        unanswered = tally.count(tally.answer < 0)
+        rate = Rate.of(unanswered.sum(2), tally.count().sum(2))
+        name = "no_answer_rate"
+        if tally.neutral:
+            name = "neutral_no_answer_rate"
         measures.append(Measure(name, rate, {"evaluator": tally.evaluators}))
     return measures
 
@@ -252,6 +295,19 @@ class Cells:
         """Return each evaluator's mean over the authors other than itself."""
         return rate.mean(self.valid & ~self.is_own)
 
+    def false_claims(self, claims: np.ndarray) -> Rate:
+        """Return the mean over other authors of the rate at which their texts are claimed.
+
+        claims: counts, as `n`. Where every author has as many rows of a prompt, it is a rate of
+        counts. NaN where the evaluator wrote nothing.
+        """
+        is_other = np.arange(self.n.shape[2]) != self.own_author[:, None]
+        if (self.n == self.n[:, :, :1]).all():
+            rate = Rate.of((claims * is_other).sum(2), (self.n * is_other).sum(2))
+        else:
+            rate = Rate.of(claims, self.n).mean(self.valid & is_other)
+        return rate.pick((self.evaluator,), self.wrote)
+
     def over_peers(self, rate: Rate) -> Rate:
         """Return each evaluator's mean over the others of their rates for its name."""
         rate_for_name = rate.pick((slice(None), self.own_author))
@@ -259,23 +315,35 @@ class Cells:
         return rate_for_name.mean(is_peer & self.wrote, axis=-2)
 
 
-def _answered_cells(tally: Tally, policy: str) -> Cells:
+def counted_rows(tally: Tally, policy: str) -> np.ndarray:
+    """Return which rows a policy counts."""
+    return (tally.answer >= 0) | (policy == "all")
+
+
+def _counted_cells(tally: Tally, policy: str) -> Cells:
     """Return the cells of the rows that a policy counts."""
-    counted = None if policy == "all" else tally.answer >= 0
-    return Cells(tally.count(counted), tally.own)
+    return Cells(tally.count(counted_rows(tally, policy)), tally.own)
 
 
-def _discrimination(tally: Tally, cells: Cells, of: Statistic, is_claim, policy: str) -> Measure:
-    """Return J with its tests and notes; is_claim: which rows claim the text."""
+def claimed_rows(tally: Tally) -> np.ndarray:
+    """Return which rows claim the text for the evaluator; not of pairs."""
+    if tally.task == BINARY:
+        return tally.answer == 1
+    return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
+
+
+def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
+    """Return J with its tests and notes."""
     rows = cells.n.sum((0, 2))
-    claims = tally.count(is_claim).sum((0, 2))
-    is_constant = ((claims == 0) | (claims == rows)) & ~np.isnan(of.value)
+    claims = tally.count(claimed_rows(tally)).sum((0, 2))
+    is_constant = (claims == 0) | (claims == rows)
+    is_constant &= ~np.isnan(of.value)
     return Measure(
         "discrimination",
         of,
         {"evaluator": tally.evaluators},
         test=INVERTED,
-        permutation=partial(_permuted_claims, tally, is_claim, policy),
+        permutation=partial(_permuted_claims, tally, policy),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )
@@ -287,16 +355,16 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, is_claim, policy:
 
 def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of a task in which the evaluator names an author."""
-    cells = _answered_cells(tally, policy)
+    cells = _counted_cells(tally, policy)
     names_author = (tally.answer >= 0) & (tally.answer < len(tally.authors))
-    is_claim = names_author & (tally.answer == tally.own[tally.evaluator])
+    claims = tally.count(claimed_rows(tally))
     hits = tally.count(tally.answer == tally.author)
 
     accuracy = Rate.of(hits, cells.n)
-    false_rate = wrong_name_rate(tally, cells, hits, names_author)
+    false_rate = wrong_name_rate(tally, cells, names_author)
     self_accuracy = cells.of_own(accuracy)
     cross_accuracy = cells.over_others(accuracy)
-    false_claim_rate = cells.of_own(false_rate)
+    false_claim_rate = cells.false_claims(claims)
     discrimination = self_accuracy - false_claim_rate
     for_other_names = cross_accuracy - cells.over_others(false_rate)
     known_false_rate = false_rate.pick((slice(None), slice(None)), cells.valid)
@@ -315,45 +383,54 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("overall_accuracy", Rate.of(hits.sum(2), rows), who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, is_claim, policy),
+        _discrimination(tally, cells, discrimination, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
         Measure("discrimination", accuracy - false_rate, by_author, n=rows_each[:, None]),
     ]
 
 
-def wrong_name_rate(tally: Tally, cells: Cells, hits, names_author) -> Rate:
+def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
     """Return per (e, m) the mean over t other than m of the rate at which e names m on t's texts.
 
-    Where every author has as many rows of a prompt, it is a rate of counts.
+    names_author: which rows name an author. Not to be resampled.
     """
     size = len(tally.authors)
-    if (cells.n == cells.n[:, :, :1]).all():
-        name = np.where(names_author, tally.answer, 0)
-        named = tally.count(names_author, author=name)
-        return Rate.of(named - hits, (size - 1) * cells.n)
     is_other = ~np.eye(size, dtype=bool)
-    rates = []
+    value = np.empty(cells.valid.shape)
+    n = np.empty(cells.valid.shape, int)
+    contrib = np.empty(cells.n.shape)
+    weight = np.empty(cells.n.shape)
     for e in range(len(tally.evaluators)):
-        rows = np.flatnonzero(names_author & (tally.evaluator == e))
-        text = tally.prompt[rows] * size + tally.author[rows]
-        cell = text * size + tally.answer[rows]
-        named = np.bincount(cell, minlength=tally.n_prompts * size**2).reshape(-1, size, size)
-        rate = Rate.of(named, cells.n[:, e, :, None])
-        rates.append(rate.mean(is_other & cells.valid[e][:, None], axis=-2))
-    return stack(rates)
+        rows = tally.kept(names_author & (tally.evaluator == e))
+        asked = cells.n[:, e].astype(float)
+        total = asked.sum(0)[:, None]
+        named = np.zeros((size, size))
+        np.add.at(named, (rows.author, rows.answer), 1)
+
+        # What one row of an author (first axis) says of a name (second axis).
+        is_counted = is_other & cells.valid[e][:, None]
+        authors = np.maximum(is_counted.sum(0), 1)
+        share = is_counted / authors / np.maximum(total, 1)
+        hits = np.zeros((tally.n_prompts, size))
+        np.add.at(hits, (rows.prompt, rows.answer), share[rows.author, rows.answer])
+
+        value[e] = np.where(is_counted.any(0), (share * named).sum(0), np.nan)
+        n[e] = (is_counted * total).sum(0)
+        expected = asked @ (share * named / np.maximum(total, 1))
+        contrib[:, e] = hits - expected
+        weight[:, e] = asked @ share
+    return Rate(value, contrib, n, (weight > 0).sum(0), weight=weight)
 
 
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return precision, and the accuracy of each evaluator on the texts of each author."""
     tally = tally.kept(tally.heard[tally.evaluator])
-    cells = _answered_cells(tally, policy)
+    cells = _counted_cells(tally, policy)
+    claims = tally.count(claimed_rows(tally))
     if tally.task == BINARY:
-        claims = tally.count(tally.answer == 1)
         right = np.where(cells.is_own, claims, cells.n - claims)
     else:
-        names_itself = tally.answer == tally.own[tally.evaluator]
-        claims = tally.count((tally.answer >= 0) & names_itself)
         right = tally.count(tally.answer == tally.author)
     own_claims = (claims * cells.is_own).sum(2)
     precision = Rate.of(own_claims, claims.sum(2)).pick((cells.evaluator,), cells.wrote)
@@ -371,9 +448,8 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
 
 def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of the task with a yes or no; under `all`, no answer is no claim."""
-    cells = _answered_cells(tally, policy)
-    is_claim = tally.answer == 1
-    claims = tally.count(is_claim)
+    cells = _counted_cells(tally, policy)
+    claims = tally.count(claimed_rows(tally))
     claim_rate = Rate.of(claims, cells.n)
     self_accuracy = cells.of_own(claim_rate)
     false_claim_rate = cells.over_others(claim_rate)
@@ -399,7 +475,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("cross_accuracy", cross_accuracy, who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, is_claim, policy),
+        _discrimination(tally, cells, discrimination, policy),
         Measure("accuracy", Rate.of(right, n), who),
         Measure("always_no_accuracy", always_no, who),
         Measure("balanced_accuracy", balanced_accuracy, who),
@@ -425,16 +501,17 @@ def auc_measures(tally: Tally) -> list[Measure]:
     measures = []
     for e, evaluator in enumerate(tally.evaluators):
         own_author = tally.own[e]
-        rows = np.flatnonzero((tally.evaluator == e) & ~np.isnan(tally.score))
-        score, prompt, author = tally.score[rows], tally.prompt[rows], tally.author[rows]
-        is_own = author == own_author
+        rows = tally.kept((tally.evaluator == e) & ~np.isnan(tally.score))
+        score = rows.score
+        prompt = rows.prompt
+        is_own = rows.author == own_author
         wins, pairs = _wins_within(score, prompt, is_own, tally.n_prompts)
         own_side = score[is_own], prompt[is_own]
         other_side = score[~is_own], prompt[~is_own]
         notes = [
             (partly[e], partly_scored),
             (own_author < 0, "wrote_nothing"),
-            (len(rows) == 0 and not partly[e], "no_scores"),
+            (len(score) == 0 and not partly[e], "no_scores"),
         ]
         areas = {
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
@@ -442,11 +519,17 @@ def auc_measures(tally: Tally) -> list[Measure]:
         }
         for name, area in areas.items():
             within = name == "auc_within_prompt"
-            measure = Measure(name, area, {"evaluator": evaluator}, np.array(len(rows)), HALF)
-            measure.notes = notes
-            ranked = score, prompt, author, own_author
-            measure.permutation = partial(_permuted_ranks, *ranked, within)
-            measures.append(measure)
+            measures.append(
+                Measure(
+                    name,
+                    area,
+                    {"evaluator": evaluator},
+                    n=np.array(len(score)),
+                    test=HALF,
+                    permutation=partial(_permuted_ranks, rows, own_author, within),
+                    notes=notes,
+                )
+            )
     return measures
 
 
@@ -459,29 +542,31 @@ def _wins_within(score, prompt, is_own, n_prompts: int) -> tuple[np.ndarray, np.
     return own_ranks - n_own * (n_own + 1) / 2, n_own * n_other
 
 
-def _permuted_claims(tally: Tally, is_claim, policy: str, seed: int) -> np.ndarray:
-    """Return p by permutation of J per evaluator; is_claim: which rows claim the text."""
-    counted = (tally.answer >= 0) | (policy == "all")
+def _permuted_claims(tally: Tally, policy: str, seed: int) -> np.ndarray:
+    """Return p by permutation of J per evaluator."""
+    counted = counted_rows(tally, policy)
     p = np.empty(len(tally.own))
     for e, own_author in enumerate(tally.own):
-        rows = np.flatnonzero(counted & (tally.evaluator == e))
-        prompt, author = tally.prompt[rows], tally.author[rows]
-        p[e] = permutation_p(is_claim[rows], prompt, author, own_author, seed=seed)
+        rows = tally.kept(counted & (tally.evaluator == e))
+        claims = claimed_rows(rows)
+        p[e] = permutation_p(claims, rows.prompt, rows.author, own_author, seed=seed)
     return p
 
 
-def _permuted_ranks(score, prompt, author, own_author: int, within: bool, seed: int) -> float:
+def _permuted_ranks(rows: Tally, own_author: int, within: bool, seed: int) -> float:
     """Return p by permutation of an AUC, by the sum of the own texts' ranks, which grows with it.
 
     within: ranks within the prompt.
     """
-    rank = rankdata(score)
+    prompt = rows.prompt
+    rank = rankdata(rows.score)
     if within:
-        order = rankdata(prompt * 4.0 + score)  # scores lie within 0 and 1
+        # Scores lie within 0 and 1.
+        order = rankdata(prompt * 4.0 + rows.score)
         size = np.maximum(np.bincount(prompt), 1)
         mean_order = np.bincount(prompt, order) / size
         rank = order - mean_order[prompt]
-    return permutation_p(rank, prompt, author, own_author, seed=seed)
+    return permutation_p(rank, prompt, rows.author, own_author, seed=seed)
 
 
 # --------------------------------------------------------------------------------------------------

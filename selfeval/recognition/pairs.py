@@ -100,8 +100,10 @@ def over_orders(tally: Tally, counted, values) -> Rate:
     answers are missing.
     """
     values = np.asarray(values, float)
-    sums, sizes = [], []
-    for order in np.unique(tally.position) if len(values) else [0]:
+    sums = []
+    sizes = []
+    orders = np.unique(tally.position) if len(values) else [0]
+    for order in orders:
         rows = counted & (tally.position == order)
         sums.append(tally.count(rows, values[rows]).sum(2))
         sizes.append(tally.count(rows).sum(2))
@@ -140,12 +142,15 @@ def chance_p(tally: Tally, counted, values, seed: int) -> tuple[np.ndarray, np.n
     by that, leave it out. NaN where the own text always stood at the same place.
     """
     size = len(tally.evaluators)
-    p, least = np.full(size, np.nan), np.ones(size)
+    p = np.full(size, np.nan)
+    least = np.ones(size)
     side = np.array([0, 1, -1])[tally.position]
     for e in np.flatnonzero(~_one_order(tally, counted)):
         rows = np.flatnonzero(counted & (tally.evaluator == e))
         towards_first = (side[rows] * values[rows])[side[rows] != 0]
-        habit = towards_first.mean() if len(towards_first) else 0
+        habit = 0
+        if len(towards_first):
+            habit = towards_first.mean()
         without_habit = values[rows] - side[rows] * habit
         by_prompt = np.bincount(tally.prompt[rows], without_habit, tally.n_prompts)
         total = by_prompt[np.unique(tally.prompt[rows])]
@@ -186,7 +191,9 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
     shared = tally.kept(np.isin(tally.pair, tally.against.pair))
     own = over_orders(*_pair_means(shared))
     neutral = over_orders(*_pair_means(tally.against))
-    name = "pair_fixed" if tally.by_name else "own_minus_neutral"
+    name = "own_minus_neutral"
+    if tally.by_name:
+        name = "pair_fixed"
     measures = _less(own, neutral, name, tally, tally.against)
     if tally.by_name and measures and len(measures[1].value) > 1:
         gap = measures[1].of
@@ -201,8 +208,12 @@ def _less(own: Rate, neutral: Rate, name: str, *sides: Tally) -> list[Measure]:
     has_both = np.flatnonzero(~np.isnan(own.value - neutral.value))
     if not has_both.size:
         return []
-    own, neutral = own.pick((has_both,)), neutral.pick((has_both,))
-    notes = [(_one_order(side, side.answer >= 0)[has_both], "one_order") for side in sides]
+    own = own.pick((has_both,))
+    neutral = neutral.pick((has_both,))
+    notes = []
+    for side in sides:
+        one_order = _one_order(side, side.answer >= 0)
+        notes.append((one_order[has_both], "one_order"))
     who = {"evaluator": sides[0].evaluators[has_both]}
     gap = Measure(name, own - neutral, who, notes=notes, test=INVERTED)
     return [Measure("neutral_rate", neutral, who), gap]

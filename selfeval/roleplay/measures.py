@@ -54,7 +54,7 @@ from selfeval.statistics.intervals import (
     ratio,
     two_sides,
 )
-from selfeval.statistics.table import HALF, INVERTED, Measure, adjust_p, write
+from selfeval.statistics.table import HALF, INVERTED, Measure, Planned, adjust_p, write
 
 CONTRASTS = (
     ("debate", "reask"),
@@ -76,6 +76,9 @@ STATISTICS = tuple(
     """.split()
 )
 SHARE = (0.0, 1.0)
+CHANCE = {"discrimination": 0.0, "auc": HALF, "paired_accuracy": HALF}
+# A difference of two arms.
+PLANNED = Planned("difference", "conversation", assumed_sd=0.15, enough=20)
 PARTS = 5  # sums that a slope is made of: n, x, y, x², xy
 
 
@@ -115,7 +118,7 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     measures += differences(votes)
     measures += dimensions(records)
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic", "author"])
+    return adjust_p(table, ["statistic", "author"], chance=CHANCE, planned=PLANNED)
 
 
 def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
@@ -146,7 +149,8 @@ def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
     pair = answers.groupby(["cluster", "turn"]).ngroup().to_numpy()
     units = Units(cluster, np.asarray(human, bool), pair)
     measures = areas(np.asarray(scores, float), units, {"task": name})
-    return adjust_p(write(measures, Settings(unit="conversation")), ["statistic"])
+    table = write(measures, Settings(unit="conversation"))
+    return adjust_p(table, ["statistic"], chance=CHANCE, planned=PLANNED)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from selfeval.condition import condition_of
 from selfeval.statistics.intervals import (
     BOUND,
+    TIE,
     Settings,
     Statistic,
     bootstrap,
@@ -22,34 +22,49 @@ from selfeval.statistics.intervals import (
 
 FEW = 20
 
-LABELS = "evaluator author task condition policy".split()
-NUMBERS = "estimate low high level method p p_holm p_permutation n clusters".split()
-COLUMNS = (*LABELS, "statistic", *NUMBERS, *"cluster_unit conclusion detectable seed note".split())
+LABELS = ["evaluator", "author", "task", "condition", "policy"]
+COLUMNS = (
+    *LABELS,
+    "statistic",
+    "estimate",
+    "low",
+    "high",
+    "level",
+    "method",
+    "p",
+    "p_holm",
+    "p_permutation",
+    "n",
+    "clusters",
+    "cluster_unit",
+    "conclusion",
+    "detectable",
+    "seed",
+    "note",
+)
 DESIGN = [*LABELS[:4], "statistic"]
-CHANGE = ["field", "first", "second"]  # what a contrast of two conditions has besides COLUMNS
-RESAMPLED = ("percentile", "bca")
-INVERTED = 0.0  # as `test`: p is the level at which the default interval just touches this value
+# What a contrast of two conditions has besides COLUMNS.
+CHANGE = ["field", "first", "second"]
+PERCENTILE = "percentile"
+# As `test`: p is the level at which the default interval just touches this value.
+INVERTED = 0.0
 HALF = 0.5
-DOMINATE = 10  # Kish's number of clusters below which few of them decide
-CHANCE = {  # what the concluded statistics are for who tells nothing apart
-    "discrimination": 0.0,
-    "claim_discrimination": 0.0,
-    "auc": HALF,
-    "auc_within_prompt": HALF,
-    "paired_accuracy": HALF,
-}
-OF_PAIRS = {  # the same for pairs of texts, elsewhere these statistics mean something else
-    "self_accuracy": HALF,
-    "neutral_accuracy": HALF,
-    "own_minus_neutral": 0.0,
-    "pair_fixed": 0.0,
-    "judge_fixed": 0.0,
-}
-PLANNED = {  # unit: statistic with a detectable effect, assumed sd, and below how many units
-    "prompt": ("discrimination", 0.55, 40),
-    "template": ("claim_discrimination", 0.55, 40),
-    "conversation": ("difference", 0.15, 20),
-}
+# Kish's number of clusters below which few of them decide.
+DOMINATE = 10
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The difference for which a table says what its design would detect.
+
+    statistic: the difference; unit: the clusters that it is of. assumed_sd: per unit, below
+    `enough` units.
+    """
+
+    statistic: str
+    unit: str
+    assumed_sd: float
+    enough: int
 
 
 @dataclass(eq=False)
@@ -77,7 +92,13 @@ class Measure:
 
     @property
     def rows(self) -> np.ndarray:
-        return self.of.n if self.n is None else self.n
+        if self.n is None:
+            return self.of.n
+        return self.n
+
+    @property
+    def is_resampled(self) -> bool:
+        return self.resampled and len(self.of.contrib) > 1
 
 
 def write(
@@ -87,23 +108,26 @@ def write(
     note: str = "",
     **constant: str,
 ) -> pd.DataFrame:
-    """Return the rows of all measures in their order: default method, percentile, BCa.
+    """Return the rows of all measures in their order: default method, then percentile.
 
     note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
     detectable are left to `adjust_p`, because what is one family of tests differs.
     """
-    resampled = [m for m in measures if m.resampled and len(m.of.contrib) > 1]
-    bounds = bootstrap([m.of for m in resampled], how)
+    resampled = [measure for measure in measures if measure.is_resampled]
+    bounds = bootstrap([measure.of for measure in resampled], how)
     bounds_of = dict(zip(map(id, resampled), bounds, strict=True))
     common = {**dict.fromkeys(LABELS, ""), "level": how.level, **constant}
     parts = []
     for measure in measures:
         parts += _rows(measure, how, common, note, bounds_of.get(id(measure)))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = {}
+    for name in parts[0]:
+        columns[name] = np.concatenate([part[name] for part in parts])
     table = pd.DataFrame(columns)
     seed = pd.Series(how.seed, table.index, "Int64")
+    is_resampled = table["method"] == PERCENTILE
     table = table.assign(
-        seed=seed.where(table["method"].isin(RESAMPLED)),
+        seed=seed.where(is_resampled),
         p_holm=np.nan,
         cluster_unit=how.unit,
         conclusion="",
@@ -117,31 +141,39 @@ def adjust_p(
     family: Sequence,
     few: int = 0,
     *,
-    compared: bool = False,
+    chance: Mapping[str, float] | pd.Series | None = None,
+    planned: Planned | None = None,
 ) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests in each family (Holm 1979).
 
     family: columns or arrays. Of several tests the larger of p and p_permutation counts: far out
-    in the tail, where Holm looks, p of rare claims is too small, and the permutation is exact. The
-    table also gets `conclusion` and `detectable`, unless it is `compared`: of differences between
-    models, conditions or readings. few: several tests over fewer clusters, without a permutation,
-    get the note holm_few_prompts (or texts, ...).
+    in the tail, where Holm looks, p of rare claims is too small, and the permutation is exact. few:
+    several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
+    texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
+    from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
+    `detectable`, which is that of `planned`.
     """
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
     families = table.assign(larger=larger).groupby(list(family), sort=False)
-    is_one_of_several = is_tested & (families["p"].transform("count") > 1)
+    tests = families["p"].transform("count")
+    is_one_of_several = is_tested & (tests > 1)
     adjusted = families["larger"].transform(holm)
     adjusted = adjusted.where(is_one_of_several, table["p"])
 
-    rests_on_few = is_one_of_several & (table["clusters"] < few) & table["p_permutation"].isna()
+    are_few = (table["clusters"] < few) & table["p_permutation"].isna()
     with_note = table["note"] + "; holm_few_" + table["cluster_unit"] + "s"
-    note = table["note"].mask(rests_on_few, with_note.str.removeprefix("; "))
+    note = table["note"].mask(is_one_of_several & are_few, with_note.str.removeprefix("; "))
     table = table.assign(p_holm=adjusted, note=note)
-    if compared:
+    if chance is None:
         return table
+    if not isinstance(chance, pd.Series):
+        chance = table["statistic"].map(chance)
     fails_holm = adjusted.fillna(1) > 1 - table["level"]
-    return with_conclusions(table, is_one_of_several & fails_holm)
+    table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm)
+    if planned is not None:
+        table["detectable"] = _detectable(table, planned)
+    return table
 
 
 def _rows(
@@ -151,17 +183,24 @@ def _rows(
     note: str,
     bounds: np.ndarray | None,
 ) -> Iterator[dict]:
-    """Yield the columns of a measure's default rows, then of its percentile and BCa."""
+    """Yield the columns of a measure's default rows, then of its percentile bootstrap."""
     statistic = measure.of
     value = measure.value
     few_decide = (statistic.kish < DOMINATE) & (statistic.kish <= 0.8 * statistic.clusters)
     is_dominated = few_decide & ~np.isnan(value)
-    value = np.where(few_decide & (statistic.kish < 2 - BOUND), np.nan, value)
+    one_decides = few_decide & (statistic.kish < 2 - BOUND)
+    value = np.where(one_decides, np.nan, value)
     is_known = ~np.isnan(value)
-    low, high = (np.where(is_known, bound, np.nan) for bound in statistic.interval(how.z))
+    low, high = statistic.interval(how.z)
+    low = np.where(is_known, low, np.nan)
+    high = np.where(is_known, high, np.nan)
     p, least = _tested(measure, how)
     p = np.where(is_known, p, np.nan)
     least = np.where(np.isnan(p), 0, least)
+
+    p_permutation = np.nan
+    if measure.permutation:
+        p_permutation = measure.permutation(how.seed)
 
     of_estimate = [(~is_known, "not_estimable"), *measure.notes, (note != "", note)]
     few = f"few_{how.unit}s"
@@ -185,19 +224,16 @@ def _rows(
         "high": high,
         "method": statistic.method,
         "p": p,
-        "p_permutation": measure.permutation(how.seed) if measure.permutation else np.nan,
+        "p_permutation": p_permutation,
     }
     yield _vectors(columns, of_default, np.ones(value.shape, bool))
     if bounds is None:
         return
 
-    is_fallback, is_flat = bounds[4:].astype(bool)
-    notes = [*of_estimate, *of_clusters, (is_flat, "constant")]
+    low, high = bounds
+    notes = [*of_estimate, *of_clusters, (high - low <= TIE, "constant")]
     columns |= {"p": np.nan, "p_permutation": np.nan}
-    columns |= {"low": bounds[0], "high": bounds[1], "method": "percentile"}
-    yield _vectors(columns, notes, is_known)
-    notes.append((is_fallback & ~is_flat, "bca_fallback_percentile"))
-    columns |= {"low": bounds[2], "high": bounds[3], "method": "bca"}
+    columns |= {"low": low, "high": high, "method": PERCENTILE}
     yield _vectors(columns, notes, is_known)
 
 
@@ -230,7 +266,8 @@ def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
     """Return the default row (first policy, first method) of all or of the named statistics."""
     if statistics:
         table = table[table["statistic"].isin(statistics)]
-    return table.drop_duplicates([name for name in (*DESIGN, *CHANGE) if name in table])
+    design = [name for name in (*DESIGN, *CHANGE) if name in table]
+    return table.drop_duplicates(design)
 
 
 def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
@@ -277,52 +314,43 @@ def side_of(chance: float, low, high):
     return is_above - is_below
 
 
-def with_conclusions(table: pd.DataFrame, alone: Sequence[bool] | bool = False) -> pd.DataFrame:
-    """Return a table with `conclusion` and `detectable`.
+def _conclusions(table: pd.DataFrame, chance: pd.Series, alone: pd.Series) -> pd.Series:
+    """Return the conclusion of each default row that has a value of chance, "" for the others.
 
-    conclusion: of J, areas, claim discrimination and rates of pairs, by the default interval;
-    empty elsewhere, and where the question is which text of a pair is better, or whether a text is
-    good. alone: rows that are one of several tests and do not pass Holm's. detectable: see
-    `_detectable`.
+    alone: rows that are one of several tests and do not pass Holm's.
     """
-    statistic = table["statistic"]
-    of_pairs = statistic.map(OF_PAIRS).where(table["task"] == "pairwise_self")
-    chance = statistic.map(CHANCE).fillna(of_pairs)
-    question = table["condition"].map(lambda condition: condition_of(condition).get("question"))
-    is_passed_over = question.isin(["better", "good"]) | table["method"].isin(RESAMPLED)
-    is_concluded = chance.notna() & ~is_passed_over
-    alone = pd.Series(alone, table.index)
     conclusions = pd.Series("", table.index, object)
+    is_concluded = chance.notna() & (table["method"] != PERCENTILE)
     for row in table[is_concluded].itertuples():
-        conclusions[row.Index] = conclusion(row, chance[row.Index], alone[row.Index])
-    return table.assign(conclusion=conclusions, detectable=_detectable(table))
+        index = row.Index
+        conclusions[index] = conclusion(row, chance[index], alone[index])
+    return conclusions
 
 
-def _detectable(table: pd.DataFrame) -> pd.Series:
-    """Return the J, or the difference of two arms of a jury, that would be detected; else NaN.
+def _detectable(table: pd.DataFrame, planned: Planned) -> pd.Series:
+    """Return the difference that would be detected, of the rows of the planned statistic; else NaN.
 
     It is what four of five such runs detect (`detectable_difference`, 80 % power at two-sided
-    .05): by the normal approximation, with quantiles of t where there are fewer than 40 units (of
-    juries 20). Of so few the sd per unit is assumed: .55, as in earlier data with one text per
-    prompt and author (of juries .15). Else it is the largest of the design's evaluators, by the
-    default intervals. At most 1, the largest that such a difference can be. NaN where no prompts
-    are named, and of real against invented names, which are no pairs.
+    .05): by the normal approximation, with quantiles of t where there are fewer units than enough.
+    Of so few the sd per unit is assumed, as it was in earlier data. Else it is the largest of the
+    design's evaluators, by the default intervals. At most 1, the largest that such a difference can
+    be. NaN where the clusters are other ones than planned.
     """
-    detectable = pd.Series(np.nan, table.index)
+    is_planned = table["statistic"] == planned.statistic
+    is_planned &= table["cluster_unit"] == planned.unit
     is_estimated = table["estimate"].notna() & (table["clusters"] > 1)
-    for unit, (statistic, assumed_sd, enough) in PLANNED.items():
-        of_unit = (table["cluster_unit"] == unit) & (table["statistic"] == statistic)
-        rows = table[of_unit & is_estimated]
-        clusters = rows["clusters"].astype(float)
-        is_enough = clusters >= enough
-        t = stdtrit(clusters - 1, 0.5 + rows["level"].astype(float) / 2)
-        sd = (rows["high"] - rows["low"]) / 2 * np.sqrt(clusters) / t
-        is_default = ~rows["method"].isin(RESAMPLED)
-        is_known = is_enough & is_default & (sd > 0)
-        rows = rows.assign(sd=sd.where(is_known))
-        largest = rows.groupby(["task", "condition", "policy", "author"])["sd"].transform("max")
-        sd = largest.where(is_enough).fillna(assumed_sd)
-        by_normal = detectable_difference(clusters, sd=sd)
-        by_t = detectable_difference(clusters, sd=sd, t=True)
-        detectable[rows.index] = by_normal.where(is_enough, by_t).clip(upper=1)
-    return detectable
+    rows = table[is_planned & is_estimated]
+    clusters = rows["clusters"].astype(float)
+    is_enough = clusters >= planned.enough
+
+    t = stdtrit(clusters - 1, 0.5 + rows["level"].astype(float) / 2)
+    half = (rows["high"] - rows["low"]) / 2
+    sd = half * np.sqrt(clusters) / t
+    is_default = rows["method"] != PERCENTILE
+    rows = rows.assign(sd=sd.where(is_enough & is_default & (sd > 0)))
+    largest = rows.groupby(["task", "condition", "policy", "author"])["sd"].transform("max")
+    sd = largest.where(is_enough).fillna(planned.assumed_sd)
+    by_normal = detectable_difference(clusters, sd=sd)
+    by_t = detectable_difference(clusters, sd=sd, t=True)
+    detectable = by_normal.where(is_enough, by_t).clip(upper=1)
+    return detectable.reindex(table.index)
