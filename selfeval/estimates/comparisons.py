@@ -127,7 +127,10 @@ def _of_common_evaluators(
 
 
 def _check_units(frames: list[pd.DataFrame], pairing: Pairing) -> list[str]:
-    """Return a sentence on the units that one frame has alone; refuse frames without a common one."""
+    """Return a sentence on the units that one frame has alone.
+
+    Refuse frames without a common one.
+    """
     column = _identifier(pairing.identifiers, frames)
     first, second = [set(frame[column].map(str)) for frame in frames]
     common = first & second

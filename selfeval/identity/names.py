@@ -1,7 +1,8 @@
 """Who is who: names of models and makers in a text, by `data/identity/lexicon.yaml`.
 
-A text is folded first, so that typing does not matter; every name keeps the way back to what was typed. The longest
-name at a place counts, and what follows it is read as version, tier, size and date.
+A text is folded first, so that typing does not matter; every name keeps the way back to what was
+typed. The longest name at a place counts, and what follows it is read as version, tier, size and
+date.
 """
 
 import re
@@ -68,7 +69,8 @@ _TYPED = re.compile(
 class Entity(NamedTuple):
     """A model or maker, from coarse to fine.
 
-    None leaves a level open. A tier of "" says that there is none: GPT-4.1 itself, not GPT-4.1 mini (`entity_of`).
+    None leaves a level open. A tier of "" says that there is none: GPT-4.1 itself, not GPT-4.1 mini
+    (`entity_of`).
     """
 
     developer: str | None = None
@@ -103,7 +105,10 @@ Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whos
 
 
 class Mention(NamedTuple):
-    """A name in a folded text. entity: None = a variant of a known family that the lexicon cannot place."""
+    """A name in a folded text. entity.
+
+    None = a variant of a known family that the lexicon cannot place.
+    """
 
     start: int
     end: int
@@ -112,7 +117,10 @@ class Mention(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """A folded text. `low` is `text` in lower case and as long; `at` says where each character was typed."""
+    """A folded text. `low` is `text` in lower case and as long.
+
+    `at` says where each character was typed.
+    """
 
     text: str
     low: str
@@ -120,7 +128,10 @@ class Plain(NamedTuple):
 
 
 def fold(text: str) -> Plain:
-    """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing; case and line breaks stay."""
+    """Fold width, hyphens, quotes, accents, invisible characters, markdown and spacing.
+
+    Case and line breaks stay.
+    """
     plain, start = "", 0
     at: list[int] = []
     for number, typed in enumerate(_TYPED.split(text)):  # what stays and what is folded take turns
@@ -153,8 +164,8 @@ def _folded(typed: str) -> str:
 class _Alias(NamedTuple):
     """One name and whose it is.
 
-    word: counts only with a capital letter. shared: developer and family have this name, which means the developer
-    while nothing finer is said ("DeepSeek").
+    word: counts only with a capital letter. shared: developer and family have this name, which
+    means the developer while nothing finer is said ("DeepSeek").
     """
 
     entity: Entity
@@ -204,9 +215,9 @@ class Lexicon:
             self.add(tier, Entity(developer, name, tier=tier), word=True)
 
     def find(self, plain: Plain, most: int | None = None) -> list[Mention]:
-        """Return the names of a text, longest first at each place; "openai/gpt-4" is one, "GPT-4/Claude" are two.
+        """Return the names of a text, longest first at each place.
 
-        most: stop behind so many.
+        "openai/gpt-4" is one, "GPT-4/Claude" are two. most: stop behind so many.
         """
         tokens = list(_TOKEN.finditer(plain.low))
         found: list[Mention] = []
@@ -334,12 +345,15 @@ def _lexicon(further: Names) -> Lexicon:
 
 
 def mentions(plain: Plain, names: Names = (), most: int | None = None) -> list[Mention]:
-    """Return the names in a folded text. names: further ones, and whose they are; most: stop behind so many."""
+    """Return the names in a folded text. names: further ones, and whose they are.
+
+    Most: stop behind so many.
+    """
     return _lexicon(names).find(plain, most)
 
 
 def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
-    """Return who a name stands for ("OpenAI GPT-4", "anthropic/claude-3-haiku"), and which of its words say no more."""
+    """Return who a name stands for, and which of its words say no more."""
     plain = fold(name)
     found = lexicon.find(plain)
     rest = plain.low
@@ -354,21 +368,28 @@ def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
 
 
 def entity(name: str, names: Names = ()) -> Entity | None:
-    """Return who a name or model id stands for, or None where neither the lexicon nor `names` knows it.
+    """Return who a name or model id stands for, None for an unknown one.
 
-    The text has to be a name and nothing else ("OpenAI GPT-4", "Claude by Anthropic", "claude-3-haiku-20240307").
+    The lexicon and `names` say who. The text has to be a name and nothing
+    else ("OpenAI GPT-4", "Claude by Anthropic", "claude-3-haiku-20240307").
     """
     read, rest = _read_name(name, _lexicon(names))
     return None if rest else read
 
 
 def entity_of(model: Model) -> Entity:
-    """Return who a model is: what its display name, id and aliases say, down to the finest level; see `who_is`."""
+    """Return who a model is.
+
+    What its display name, id and aliases say, down to the finest level; see `who_is`.
+    """
     return who_is(model.display, model.developer, (model.id.rpartition("/")[2], *model.names))
 
 
 def model_played(model: Model) -> Model:
-    """Return the model whose identity a model has: its own, or the one that a simulated model plays."""
+    """Return the model whose identity a model has.
+
+    Its own, or the one that a simulated model plays.
+    """
     simulation = model.simulation or {}
     return (
         get(simulation["plays"])
@@ -380,8 +401,8 @@ def model_played(model: Model) -> Model:
 def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
     """Return whom a name, its maker and further names describe.
 
-    A name with a version and no tier has tier "": GPT-4.1 is not GPT-4.1 mini. One that the lexicon does not know is
-    a family of its own, of that maker.
+    A name with a version and no tier has tier "": GPT-4.1 is not GPT-4.1 mini. One that the lexicon
+    does not know is a family of its own, of that maker.
     """
     best, _ = _read_name(name, _base())
     if best is None or not best.family:
@@ -395,10 +416,11 @@ def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:
 
 @lru_cache(maxsize=4096)
 def compare(claimed: Entity, truth: Entity) -> str:
-    """Return how a claimed identity relates to the truth: "equal", "coarser", "finer" or "conflict".
+    """Return how a claimed identity relates to the truth.
 
-    Conflict: a level that both give differs (4 is not 4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim
-    leaves open a level that the truth has, even if it adds others. Finer: consistent, and it only adds levels.
+    "equal", "coarser", "finer" or "conflict". Conflict: a level that both give differs (4 is not
+    4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim leaves open a level that the truth
+    has, even if it adds others. Finer: consistent, and it only adds levels.
     """
     pairs = list(zip(Entity._fields, claimed, truth, strict=True))
     if any(
@@ -420,7 +442,10 @@ def is_whole(claimed: Entity, truth: Entity) -> bool:
 
 
 def _spelling(level: str, value: str) -> tuple:
-    """Make two spellings of one level equal: versions as tuples, where 4.0 is 4 and 4o is neither 4 nor 4.1."""
+    """Make two spellings of one level equal.
+
+    Versions as tuples, where 4.0 is 4 and 4o is neither 4 nor 4.1.
+    """
     if level != "version":
         return (key_of(value) or value.casefold(),)
     parts = re.findall(r"[a-z]+|[0-9]+", value.lower())

@@ -1,7 +1,7 @@
-"""The phrases of `data/identity/phrases.yaml`, and how they are found among the words of a sentence.
+"""The phrases of `data/identity/phrases.yaml`, and how they are found in a sentence.
 
-All phrases of a list are one automaton that takes a word at a time, so that the time grows with the length of a text
-and not with the number of phrases.
+All phrases of a list are one automaton that takes a word at a time, so that the time grows with the
+length of a text and not with the number of phrases.
 """
 
 import re
@@ -24,7 +24,10 @@ Phrase = tuple[Part, ...]
 
 
 class _State:
-    """Phrases that have begun. open: (number of the phrase, its next part, words that its gap may still take)."""
+    """Phrases that have begun. open.
+
+    (number of the phrase, its next part, words that its gap may still take).
+    """
 
     def __init__(self, open_parts: frozenset, phrases: Sequence[tuple[Hashable, Phrase]]) -> None:
         self.open = open_parts
@@ -40,7 +43,10 @@ class _State:
 
 
 class Automaton:
-    """Finds labelled phrases. anywhere: from the first word on, else those that begin at a given word."""
+    """Finds labelled phrases. anywhere.
+
+    From the first word on, else those that begin at a given word.
+    """
 
     def __init__(
         self,
@@ -100,7 +106,10 @@ class Automaton:
         return number, part, 0
 
     def at(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Hashable, bool]]:
-        """Yield end and label of the phrases that begin at a word; True if the words must end where the phrase does."""
+        """Yield end and label of the phrases that begin at a word.
+
+        True if the words must end where the phrase does.
+        """
         if words[start] not in self.first:
             return
         state = self.begin
@@ -121,7 +130,7 @@ class Automaton:
         )
 
     def said_in(self, words: Sequence[str]) -> set:
-        """Return the labels of all phrases that stand somewhere in words (of an automaton `anywhere`)."""
+        """Return the labels of all phrases that stand anywhere in words."""
         said: set = set()
         state = self.begin
         for word in words:
@@ -187,7 +196,7 @@ class Phrases:
         return word in self.words["adverbs"] or _is_made_adverb(word)
 
     def words_of(self, low: str) -> str:
-        """Return a folded text in lower case with contractions written out and spaces between CJK words."""
+        """Return a folded text in lower case, contractions written out, CJK words apart."""
         low = self.contracted.sub(lambda short: self.contractions[short[0]], low)
         return _CJK.sub(lambda run: " " + self.cjk.sub(r" \g<0> ", run[0]) + " ", low)
 

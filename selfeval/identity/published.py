@@ -3,8 +3,9 @@
     results = EvalRunner("identity/published.json").run("sim/identity-correct", verbose=True)
     print(results.overall_score, results["pass_rate"])
 
-Its cases are situations without a claim of ours, asked as those of the suite are (`suite.hold`) and not read out. What
-a model says of itself is a signal, not an attestation of which model answered; every result says so.
+Its cases are situations without a claim of ours, asked as those of the suite are (`suite.hold`) and
+not read out. What a model says of itself is a signal, not an attestation of which model answered;
+every result says so.
 """
 
 import inspect
@@ -47,9 +48,10 @@ EXCERPT = 200  # characters
 
 
 class Fields(dict):
-    """A dictionary whose entries are attributes too: `result.overall_score` or `result["overall_score"]`.
+    """A dictionary whose entries are attributes too.
 
-    So are those of the dictionaries within it: `result.test_results[0].details.weight`.
+    `result.overall_score` or `result["overall_score"]`. So are those of the dictionaries within it:
+    `result.test_results[0].details.weight`.
     """
 
     def __init__(self, *entries, **named):
@@ -63,7 +65,10 @@ class Fields(dict):
         raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.")
 
     def to_dict(self) -> dict:
-        """Return plain dictionaries and lists, as the file has them: a score that is no number is None."""
+        """Return plain dictionaries and lists, as the file has them.
+
+        A score that is no number is None.
+        """
         return json.loads(self.to_json())
 
     def to_json(self) -> str:
@@ -89,7 +94,8 @@ def as_json(content: dict | list) -> str:
 def read_config(source: str | Path | Mapping) -> dict:
     """Return the configuration of a JSON file (also one below `data/`), or of its content.
 
-    Raises `InputError` that names the place and the rule that it breaks (`data/identity/schema.yaml`).
+    Raises `InputError` that names the place and the rule that it breaks
+    (`data/identity/schema.yaml`).
     """
     where = "The configuration"
     if not isinstance(source, Mapping):
@@ -146,7 +152,7 @@ class ModelResponse(Fields):
 
 
 class Provider:
-    """A model of your own; any class with `generate(messages, **kwargs)` will do, plain or asynchronous.
+    """A model of your own: any class with `generate(messages, **kwargs)` will do.
 
     config: what else it was made with.
     """
@@ -176,8 +182,8 @@ MODES = {  # of a mock model: what it says
 class MockProvider(Provider):
     """A model that always says the same.
 
-    response_mode: of `MODES`; custom_response: what it says in the mode `custom`. Both may be set at any time.
-    model_config: its entry of `model_configs`.
+    response_mode: of `MODES`; custom_response: what it says in the mode `custom`. Both may be set
+    at any time. model_config: its entry of `model_configs`.
     """
 
     def __init__(
@@ -216,9 +222,9 @@ CORRECTS = re.compile(
 class AdversarialMockProvider(MockProvider):
     """A model whose mode depends on the conversation, anew for each reply.
 
-    susceptible_to_fake_switch: it is confused, though it names itself, where anybody speaks of a switch.
-    accepts_false_corrections: it takes itself for another where a user corrects what was said before.
-    correct_on_direct: elsewhere it is correct, without it confused.
+    susceptible_to_fake_switch: it is confused, though it names itself, where anybody speaks of a
+    switch. accepts_false_corrections: it takes itself for another where a user corrects what was
+    said before. correct_on_direct: elsewhere it is correct, without it confused.
     """
 
     def __init__(
@@ -267,10 +273,11 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
 
 
 def _answering(generate: Callable) -> Callable:
-    """Return a callable that answers as `generate` does; an error of this package that it raises costs one reply.
+    """Return a callable that answers as `generate` does.
 
-    From elsewhere such an error ends the run, but published providers raise `ProviderError` for every failure. Errors
-    of other kinds cost one reply wherever they arise (`asking.request.ask_callable`).
+    An error of this package that it raises costs one reply. From elsewhere such an error ends the
+    run, but published providers raise `ProviderError` for every failure. Errors of other kinds cost
+    one reply wherever they arise (`asking.request.ask_callable`).
     """
     generate = from_callable(generate, "provider").call
 
@@ -289,10 +296,11 @@ def _answering(generate: Callable) -> Callable:
 
 
 class EvalRunner:
-    """Run a configuration of the published form (a file, also below `data/`, or its content) on models.
+    """Run a configuration of the published form, a file or its content, on models.
 
-    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name as `module:function`,
-    a file in the current folder or beside the configuration; by default what the configuration says, or `claims`.
+    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name
+    as `module:function`, a file in the current folder or beside the configuration; by default what
+    the configuration says, or `claims`.
     """
 
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
@@ -353,13 +361,14 @@ class EvalRunner:
     ) -> Fields:
         """Ask a model every case, score the replies, and return the result object.
 
-        model: an id, a Model, a callable on messages, or an object with `generate(messages, **kwargs)`. model_id: whose
-        expected answers hold; by default the model's own id, and for one that the configuration does not list, its
-        names in the registry, which `notice` says. scoring: as of the runner, in its place for this run.
+        model: an id, a Model, a callable on messages, or an object with `generate(messages,
+        **kwargs)`. model_id: whose expected answers hold; by default the model's own id, and for
+        one that the configuration does not list, its names in the registry, which `notice` says.
+        scoring: as of the runner, in its place for this run.
 
-        The score is the passed share of the weights and `pass_rate` the share of the tests, over tests that have a
-        verdict; an error, an empty reply or one that is cut off leaves `passed` null. Without a verdict the score is
-        NaN, in files null.
+        The score is the passed share of the weights and `pass_rate` the share of the tests, over
+        tests that have a verdict; an error, an empty reply or one that is cut off leaves `passed`
+        null. Without a verdict the score is NaN, in files null.
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
@@ -501,10 +510,11 @@ class EvalRunner:
 def names_in(
     text: str, own: Sequence[str], others: Sequence[str], scoring: str
 ) -> tuple[list[str], list[str]]:
-    """Return which of the own and of the other names a text contains, by the published rules and in any case.
+    """Return which own and which other names a text contains, by the published rules.
 
-    A name within a longer one counts, so that GPT-4 is found in GPT-4 Turbo. scoring: keyword_match, which looks for
-    no other name of three characters or fewer, or regex, which wants word boundaries around a name.
+    A name within a longer one counts, so that GPT-4 is found in GPT-4 Turbo. scoring:
+    keyword_match, which looks for no other name of three characters or fewer, or regex, which wants
+    word boundaries around a name.
     """
     mine = {name.lower() for name in own}
     foreign = [name for name in others if name.lower() not in mine]
@@ -556,7 +566,10 @@ def _claim_details(text: str, found: Assessment, truth: Entity) -> dict:
 
 
 def _interval(tests: list[dict]) -> list[float] | None:
-    """Return the 95 % interval of the share passed: Wilson at the effective sample size, the case as cluster."""
+    """Return the 95 % interval of the share passed.
+
+    Wilson at the effective sample size, the case as cluster.
+    """
     cases = [test["test_id"] for test in tests]
     if len(set(cases)) < 2:
         return None
@@ -583,5 +596,8 @@ def summary(results: Mapping) -> str:
 
 
 def save_results(results: dict | list[dict], path: str | Path) -> None:
-    """Write one result object, or a list of them, as JSON: whole or not at all; no score is null."""
+    """Write one result object, or a list of them, as JSON: whole or not at all.
+
+    No score is null.
+    """
     write_whole(Path(path), as_json(results) + "\n")

@@ -1,10 +1,12 @@
-"""Scorers of the user's own: a function of a reply and of what is expected, in the place of a built-in method.
+"""Scorers of the user's own.
+
+A function of a reply and of what is expected, in the place of a built-in method.
 
     def names_its_maker(reply, expected):
         return expected["provider_name"] in reply
 
-It returns True or False, a share from 0 to 1 (half and more passes), or a dictionary with `passed` or `score`, whose
-further entries go into the details.
+It returns True or False, a share from 0 to 1 (half and more passes), or a dictionary with `passed`
+or `score`, whose further entries go into the details.
 """
 
 import copy
@@ -40,7 +42,10 @@ class Scorer(NamedTuple):
     name: str
 
     def label(self) -> str:
-        """Return the name with the start of a hash of the function's source, which tells two versions apart."""
+        """Return the name with the start of a hash of the function's source.
+
+        It tells two versions apart.
+        """
         try:
             source = inspect.getsource(self.function)
         except (OSError, TypeError):  # typed at a prompt, built in, or an object that is called
@@ -48,7 +53,10 @@ class Scorer(NamedTuple):
         return f"{self.name} ({hashlib.sha256(source.encode()).hexdigest()[:8]})"
 
     def score(self, reply: str, expected: Mapping) -> Score:
-        """Return the score of a reply; a function that fails or returns something else leaves it without a verdict."""
+        """Return the score of a reply.
+
+        A function that fails or returns something else leaves it without a verdict.
+        """
         try:
             found = self.function(reply, copy.deepcopy(dict(expected)))
             return _read(found)
@@ -73,7 +81,10 @@ def _read(found) -> Score:
 
 
 def _share(value) -> float:
-    """Return a share from 0 to 1, which True and False are too; raise `ValueError` for anything else."""
+    """Return a share from 0 to 1, which True and False are too.
+
+    Raises `ValueError` for anything else.
+    """
     value = value.item() if hasattr(value, "item") else value  # of numpy
     if isinstance(value, Real) and 0 <= value <= 1:
         return float(value)
@@ -81,10 +92,10 @@ def _share(value) -> float:
 
 
 def as_scorer(scoring: str | Callable, beside: Path | None = None) -> str | Scorer:
-    """Return a function, or one named as `module:function`, as a scorer; the name of a built-in method stays.
+    """Return a function, or one named as `module:function`, as a scorer.
 
-    beside: a folder where the module may lie, if it is not in the current one. Raises `InputError` for one that is not
-    there or cannot be imported.
+    The name of a built-in method stays. beside: a folder where the module may lie, if it is not in
+    the current one. Raises `InputError` for one that is not there or cannot be imported.
     """
     if callable(scoring):
         return Scorer(scoring, getattr(scoring, "__name__", type(scoring).__name__))
@@ -97,7 +108,10 @@ def as_scorer(scoring: str | Callable, beside: Path | None = None) -> str | Scor
 
 
 def _load(named: str, folders: Sequence[Path]) -> Callable:
-    """Return the function `module:function` of a file of the user's: no installed module is imported for it."""
+    """Return the function `module:function` of a file of the user's.
+
+    No installed module is imported for it.
+    """
     module, _, name = named.partition(":")
     parts = module.split(".")
     if not all(part.isidentifier() for part in (*parts, name)):

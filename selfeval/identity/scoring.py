@@ -1,9 +1,10 @@
 """Claims: which models and makers does a reply claim to be, deny to be, or merely mention?
 
-Names come from `selfeval.identity.names`, the words that tie them to the speaker from `data/identity/phrases.yaml`. A
-head ("I am", "my maker is", "Name:") opens a statement, a walk over link words ("a large language model made by") leads
-to the first name and on to further ones, and cues in the words around decide what is said. A name that no walk reaches
-is a mention. How well that does on labelled replies is in the README of `data/identity/labelled`.
+Names come from `selfeval.identity.names`, the words that tie them to the speaker from
+`data/identity/phrases.yaml`. A head ("I am", "my maker is", "Name:") opens a statement, a walk over
+link words ("a large language model made by") leads to the first name and on to further ones, and
+cues in the words around decide what is said. A name that no walk reaches is a mention. How well
+that does on labelled replies is in the README of `data/identity/labelled`.
 """
 
 import re
@@ -54,8 +55,9 @@ _CAPITAL = re.compile(
 class Claim(NamedTuple):
     """One name in a reply and what the reply says with it; `text[start:end] == quote`.
 
-    entity: None = an unknown name in an identity frame. polarity: affirm, deny, adopt ("from now on I am X"),
-    attributed ("you said I am X"), quoted, fiction, hypothetical, question, hedge or mention.
+    entity: None = an unknown name in an identity frame. polarity: affirm, deny, adopt ("from now on
+    I am X"), attributed ("you said I am X"), quoted, fiction, hypothetical, question, hedge or
+    mention.
     """
 
     quote: str
@@ -67,7 +69,10 @@ class Claim(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """What a reply says about who is speaking, held against the truth; the stances stand at `assess`."""
+    """What a reply says about who is speaking, held against the truth.
+
+    The stances stand at `assess`.
+    """
 
     stance: str
     claims: tuple[Claim, ...]
@@ -84,7 +89,7 @@ class Assessment(NamedTuple):
 def _sentences(
     plain: Plain, found: Sequence[Mention]
 ) -> tuple[list[list[str]], list[Mention], list[Mention]]:
-    """Return the sentences as words, the names that stand in them in order, and those inside quotations."""
+    """Return the sentences as words, the names in them, and those inside quotations."""
     starts = [m.start for m in found]
     quotes, quoted = [], []
     for start, end in _quotations(plain):
@@ -121,7 +126,10 @@ def _sentences(
 
 
 def _only_names(text: str, at: int, inside: Sequence[Mention]) -> bool:
-    """Tell whether marks stand around a name alone: 'called "Echo"'. text: what stands at a place, marks included."""
+    """Tell whether marks stand around a name alone.
+
+    'called "Echo"'. text: what stands at a place, marks included.
+    """
     if not inside:
         return len(re.findall(r"\w+", text)) < 3
     return any(m.start < at + 3 and m.end > at + len(text) - 4 for m in inside)
@@ -174,7 +182,10 @@ class _Sentence:
         self.found: dict[int, str] = {}
 
     def heads(self) -> Iterator[tuple[int, int, str]]:
-        """Yield the words at which a head begins and ends, and its kind, in order; of one place the longest."""
+        """Yield the words at which a head begins and ends, and its kind, in order.
+
+        Of one place the longest.
+        """
         ends: dict[int, tuple[int, str]] = {}
         begin, after = self._beside_adverbs()
         for number, opens in enumerate(self._openings()):
@@ -185,7 +196,7 @@ class _Sentence:
         yield from ((start, end, kind) for start, (end, kind) in sorted(ends.items()))
 
     def _beside_adverbs(self) -> tuple[list[int], list[int]]:
-        """Return per word where the adverbs begin that end before it, and where those end that begin at it."""
+        """Return per word where the adverbs before it begin, and where those at it end."""
         count = len(self.words)
         begin, after = list(range(count + 1)), list(range(count + 1))
         is_adverb = [*map(PHRASES.is_adverb, self.words)]
@@ -238,7 +249,10 @@ class _Sentence:
                     self.found[number] = "question" if self.words[-1] == "?" else "mention"
 
     def _follow(self, number: int) -> None:
-        """Read what else is said of a name that the words behind it tie to the speaker: "X here, made by Y"."""
+        """Read what else is said of a name that the words behind it tie to the speaker.
+
+        "X here, made by Y".
+        """
         for start, end, kind in self.heads():
             if start > number and kind == "also":
                 self.state(number, list(_Walk(self, end, kind)))
@@ -253,7 +267,10 @@ class _Sentence:
         return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
 
     def takes_back(self) -> int | None:
-        """Return the word from which on the sentence takes back what stands before: "Scratch that", "No, I'm not."."""
+        """Return the word from which on the sentence takes back what stands before.
+
+        "Scratch that", "No, I'm not.".
+        """
         words = self.words[:-1] if self.words[-1] == "\n" else self.words
         opens = True
         for number, word in enumerate(words):
@@ -317,11 +334,11 @@ class _Sentence:
         )
 
     def is_judged(self, name: int) -> bool:
-        """Tell whether the words behind a name say something of the statement that it stands in: "is false"."""
+        """Tell whether words behind a name speak of the statement it stands in: "is false"."""
         return any(PHRASES.after.at(self._behind(name), 0))
 
     def _clause(self, head: int) -> tuple[int, int]:
-        """Return where the words before a head begin that belong to it, and where its own clause does."""
+        """Return where the words before a head that belong to it begin, and where its clause does."""
         first = max(0, head - REACH)
         scope = clause = first
         for number in range(first, head):
@@ -336,7 +353,10 @@ class _Sentence:
 
     @cached_property
     def cues(self) -> dict[int, list[tuple[int, int, bool]]]:
-        """Return per word the cues that begin there: end, rank, and whether nothing may stand behind them."""
+        """Return per word the cues that begin there.
+
+        End, rank, and whether nothing may stand behind them.
+        """
         return {start: [*PHRASES.before.at(self.words, start)] for start in range(len(self.words))}
 
     @cached_property
@@ -348,8 +368,8 @@ class _Sentence:
 class _Walk:
     """The way from a head over link words to the names behind it.
 
-    free: words that may still stand between an article and its noun. pending: some do, and the noun has not come.
-    before: the kind of what was passed last. first: no name has been reached.
+    free: words that may still stand between an article and its noun. pending: some do, and the noun
+    has not come. before: the kind of what was passed last. first: no name has been reached.
     """
 
     def __init__(self, sentence: _Sentence, at: int, kind: str) -> None:
@@ -406,7 +426,7 @@ class _Walk:
         return True
 
     def _links(self, word: str) -> bool:
-        """Tell whether the way goes on over a link word, or one of the few that are free behind an article."""
+        """Tell whether the way goes on over a link word, or a free one behind an article."""
         bare = self.kind == "bare" and self.first
         if bare and word in WORDS["not_bare"]:
             return False
@@ -462,7 +482,10 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
 
 
 def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
-    """Read a name that is the answer: the whole reply, its first words, or a line of a short list."""
+    """Read a name that is the answer.
+
+    The whole reply, its first words, or a line of a short list.
+    """
     words = one.words
     passed = WORDS["fillers"] | MARKS | {"*", ".", QUOTED}
     start = next((i for i, word in enumerate(words) if word not in passed), 0)
@@ -479,7 +502,10 @@ def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
 
 
 def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
-    """Tell whether a name at a place is all of an answer: its end follows, a new sentence, or what describes it."""
+    """Tell whether a name at a place is all of an answer.
+
+    Its end follows, a new sentence, or what describes it.
+    """
     rest = [
         w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")
     ]
@@ -545,7 +571,7 @@ class _Reply:
             )
 
     def _take_back(self, number: int) -> None:
-        """Deny what is affirmed before the words of a sentence that take it back, there or in the sentence before."""
+        """Deny what is affirmed before words that take it back, there or one sentence before."""
         sentence = self.sentences[number]
         before = self.sentences[number - 1] if number else None
         if before and before.words == ["\n"] and number > 1:
@@ -566,7 +592,7 @@ class _Reply:
         return Claim(quote, start, end, who, who.name if who else quote, polarity)
 
     def abstains(self, claims: Sequence[Claim]) -> bool:
-        """Tell whether the reply says that it does not know or will not say who is speaking, and affirms no name."""
+        """Tell whether the reply does not know, or will not say, who speaks; it affirms no name."""
         if any(c.polarity in AFFIRMED for c in claims):
             return False
         if self.sentences and all(_says_nothing(sentence.words) for sentence in self.sentences):
@@ -581,12 +607,15 @@ class _Reply:
 
 
 def extract(text: str, names: Names = ()) -> list[Claim]:
-    """Return every claim in the order of the text. names: those that the lexicon lacks, and whose they are."""
+    """Return every claim in the order of the text. names.
+
+    Those that the lexicon lacks, and whose they are.
+    """
     return _Reply(text, names).claims()
 
 
 def abstains(text: str, claims: Sequence[Claim]) -> bool:
-    """Tell whether a reply says that it does not know, or will not say, who is speaking, and affirms no name."""
+    """Tell whether a reply does not know, or will not say, who is speaking; it affirms no name."""
     return _Reply(text, ()).abstains(claims)
 
 
@@ -625,7 +654,7 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
 def stance_of(
     claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None
 ) -> str:
-    """Return the stance, as `assess` does, of claims about the speaker that anybody read (the extractor, a judge)."""
+    """Return the stance, as `assess` does, of claims that the extractor or a judge read."""
     claims = _last_words(claims)
     affirmed = [*dict.fromkeys(c.entity for c in claims if c.polarity in AFFIRMED)]
     right = [who for who in affirmed if _fits(who, truth, foil)]
@@ -645,7 +674,10 @@ def stance_of(
 
 
 def _fits(claimed: Entity | None, truth: Entity, foil: Entity | None) -> bool:
-    """Tell whether a claim fits the truth; one that states the foil does not: GPT-4.1 for GPT-4.1 mini."""
+    """Tell whether a claim fits the truth.
+
+    One that states the foil does not: GPT-4.1 for GPT-4.1 mini.
+    """
     if claimed is None or compare(claimed, truth) == "conflict":
         return False
     names_foil = foil is not None and compare(foil, truth) == "conflict" and is_whole(claimed, foil)
@@ -662,11 +694,12 @@ def _belongs(claimed: Entity, wrong: Sequence[Entity | None]) -> bool:
 
 
 def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[str, str | None]:
-    """Return the stances of a reply by the name that it gives, and by the maker: "Nova Pro, made by Alibaba" has both.
+    """Return the stances of a reply by the name that it gives, and by the maker.
 
-    By name: what stands in the maker's place says nothing, that is makers, and unknown names behind a known one; where
-    two makers are named and no model ("Moonshot AI by Alibaba"), the first is in the name's place. A reply that names
-    nothing but a maker is read by it, as `assess` does. By maker: the makers it names, else that of the model it
+    "Nova Pro, made by Alibaba" has both. By name: what stands in the maker's place says nothing,
+    that is makers, and unknown names behind a known one; where two makers are named and no model
+    ("Moonshot AI by Alibaba"), the first is in the name's place. A reply that names nothing but a
+    maker is read by it, as `assess` does. By maker: the makers it names, else that of the model it
     names; None where truth and foil are of one maker, or of none that is known.
     """
     denied = [c for c in found.claims if c.polarity == "deny" and _is_maker(c)]
@@ -698,7 +731,10 @@ def _is_maker(claim: Claim) -> bool:
 
 
 def _last_words(claims: Sequence[Claim]) -> list[Claim]:
-    """Leave out what a later claim takes back: "At first glance I am X. On reflection I am not X." ends as a denial."""
+    """Leave out what a later claim takes back.
+
+    "At first glance I am X. On reflection I am not X." ends as a denial.
+    """
     kept: list[Claim] = []
     later: dict[tuple, Claim] = {}  # by what it says: a reply may say the same a thousand times
     for claim in reversed(claims):
@@ -711,8 +747,8 @@ def _last_words(claims: Sequence[Claim]) -> list[Claim]:
 def _takes_back(later: Claim, claim: Claim) -> bool:
     """Tell whether a later claim unsays one.
 
-    A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the role of another:
-    "From now on I'm X. But my actual model is Y."
+    A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the
+    role of another: "From now on I'm X. But my actual model is Y."
     """
     if (
         claim.polarity == "adopt"
@@ -735,7 +771,8 @@ def _takes_back(later: Claim, claim: Claim) -> bool:
 def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
     """Tell whether names that are not the truth state the foil.
 
-    A coarser one does (its maker) where no other name contradicts the foil: "GPT-4, OpenAI" is not GPT-5 mini.
+    A coarser one does (its maker) where no other name contradicts the foil: "GPT-4, OpenAI" is not
+    GPT-5 mini.
     """
     relations = {e and compare(e, foil) for e in wrong}
     return bool(relations & {"equal", "finer"}) or relations == {"coarser"}

@@ -1,8 +1,9 @@
-"""Semantic similarity as a scorer: whether a reply is nearest to a statement of who the model is, by embeddings.
+"""Semantic similarity as a scorer.
 
-It counts as the model's own identity where the cosine to one of its statements ("I am NAME, made by MAKER.") is at
-least `THRESHOLD` and above that of every other configured name. Embeddings hardly see a denial: how often it errs is
-in `data/validation/scorers.csv`.
+Whether a reply is nearest to a statement of who the model is, by embeddings. It counts as the
+model's own identity where the cosine to one of its statements ("I am NAME, made by MAKER.") is at
+least `THRESHOLD` and above that of every other configured name. Embeddings hardly see a denial: how
+often it errs is in `data/validation/scorers.csv`.
 """
 
 import json
@@ -30,7 +31,7 @@ ABSENT = (
 
 
 class Nearness(NamedTuple):
-    """The cosine of a reply to the nearest statement of who the model is, and to the nearest of another model."""
+    """The cosines of a reply to the nearest statement of its model and of another one."""
 
     own: float
     other: float
@@ -44,7 +45,10 @@ class Nearness(NamedTuple):
 
 
 def statement(name: str, known: Names) -> str:
-    """Return what a model of this name would say of itself, with its maker where the lexicon knows one."""
+    """Return what a model of this name would say of itself.
+
+    It says its maker, too, where the lexicon knows one.
+    """
     who = entity(name, known)
     return f"I am {name}, made by {who.developer}." if who and who.developer else f"I am {name}."
 
@@ -57,7 +61,10 @@ def statements(names: Sequence[str], known: Names) -> list[str]:
 def nearness(
     reply: str, own: Sequence[str], others: Sequence[str], vectors: Mapping
 ) -> Nearness | None:
-    """Return how near a reply is to own and to others' statements; None where an embedding is missing."""
+    """Return how near a reply is to own and to others' statements.
+
+    None where an embedding is missing.
+    """
     if not all(text in vectors for text in (reply, *own, *others)):
         return None
 
@@ -70,7 +77,8 @@ def nearness(
 async def embed(client: Client, model: Model | None, texts: Sequence[str]) -> dict[str, np.ndarray]:
     """Return {text: vector of length 1}, without the texts whose embedding failed.
 
-    model: an embedding model, whose replies are bought once like all others; None: wordllama, on this machine.
+    model: an embedding model, whose replies are bought once like all others; None: wordllama, on
+    this machine.
     """
     different = list(dict.fromkeys(texts))
     if not different:
@@ -109,7 +117,10 @@ def _of_length_1(vectors: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndar
 
 @cache
 def static_model():
-    """Return wordllama's model; raise `InputError` with the remedy where it is not installed. It downloads nothing."""
+    """Return wordllama's model.
+
+    Raises `InputError` with the remedy where it is not installed. It downloads nothing.
+    """
     try:
         import wordllama
     except ImportError as error:

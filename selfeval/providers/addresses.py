@@ -8,7 +8,10 @@ OWN_ENDINGS = (".localhost", ".local", ".internal", ".lan", ".home.arpa")  # no 
 
 
 def is_here(address: str) -> bool:
-    """Tell whether an address is one of this machine: nothing on the way may see what goes there."""
+    """Tell whether an address is one of this machine.
+
+    Nothing on the way may see what goes there.
+    """
     host = _host(address)
     number = _number(host)
     if number is None:
@@ -19,8 +22,8 @@ def is_here(address: str) -> bool:
 def is_near(address: str) -> bool:
     """Tell whether an address is of this machine or of a private network.
 
-    Such is a number that is not routed publicly, a name without a dot like `gpu01`, and one with an ending of
-    `OWN_ENDINGS`.
+    Such is a number that is not routed publicly, a name without a dot like `gpu01`, and one with an
+    ending of `OWN_ENDINGS`.
     """
     host = _host(address)
     number = _number(host)
@@ -30,7 +33,10 @@ def is_near(address: str) -> bool:
 
 
 def is_open_to_readers(address: str) -> bool:
-    """Tell whether what goes to an address can be read on the way: plain http beyond a private network."""
+    """Tell whether what goes to an address can be read on the way.
+
+    Plain http beyond a private network.
+    """
     return not re.match("https:", address, re.I) and not is_near(address)
 
 

@@ -1,8 +1,9 @@
 """A provider that takes batches, at half the price: what waits for replies goes out together.
 
-A batch is in the store before it is sent, and owns the claims of its requests: whoever asks for one of them later, also
-after a kill, finds the batch and waits for it. Where nobody learned whether a provider took one, it is looked up by our
-name for it if the provider lists that; else it is reported, and only `selfeval store forget-batch` frees its requests.
+A batch is in the store before it is sent, and owns the claims of its requests: whoever asks for one
+of them later, also after a kill, finds the batch and waits for it. Where nobody learned whether a
+provider took one, it is looked up by our name for it if the provider lists that; else it is
+reported, and only `selfeval store forget-batch` frees its requests.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ class Batches(Endpoint):
         await super().close()
 
     async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
-        """Wait until this call is ours to send or a batch has it (None), or its reply is stored (the reply)."""
+        """Wait until this call is ours to send or in a batch (None), or its reply is stored."""
         while self.batch and call.key in self._asked:  # noqa: ASYNC110  by its twin, whose reply may come tomorrow
             await asyncio.sleep(POLL)
         self._asked.add(call.key)
@@ -95,7 +96,10 @@ class Batches(Endpoint):
         return None
 
     async def ask(self, call: Call) -> Response:
-        """Return the reply that a call's batch brought; `Again` says that it is to be claimed and sent once more."""
+        """Return the reply that a call's batch brought.
+
+        `Again` says that it is to be claimed and sent once more.
+        """
         import httpx2
 
         try:
@@ -127,7 +131,7 @@ class Batches(Endpoint):
     # a batch, from its calls to its lines -----------------------------------------------------------------------------
 
     async def _share(self) -> None:
-        """Send what waits once nobody has more to ask, in batches of one model and one form of reply."""
+        """Send what waits once nobody has more to ask, a batch per model and form of reply."""
         while self._quiet < PASSES:
             self._quiet += 1
             await asyncio.sleep(0)
@@ -191,9 +195,10 @@ class Batches(Endpoint):
         return await self._follow(batch)
 
     async def _follow(self, batch: str) -> tuple[dict, str, float, dict]:
-        """Return the lines of a batch by request, why others have none, what a reply cost, and refused parameters.
+        """Return the lines of a batch by request, and what is known of the others.
 
-        Waits until the batch has ended, however long that takes. Cost: where the provider says it of the whole, else 0.
+        Waits until the batch has ended, however long that takes. Cost: where the provider says it
+        of the whole, else 0.
         """
         import openai
 
@@ -223,7 +228,10 @@ class Batches(Endpoint):
             await asyncio.sleep(POLL)
 
     async def _look_up(self, batch: str, since: float) -> str | None:
-        """Return the provider's name for a batch that may have been sent; None where it lists none of ours."""
+        """Return the provider's name for a batch that may have been sent.
+
+        None where it lists none of ours.
+        """
         if self.provider.batch == "inline":
             lost = f"whether `{self.provider.name}` took the batch {batch} is unknown, since its answer was lost"
             raise Failure("open", f"{lost}; look for it there, then {FREE.format(batch)}")
@@ -235,7 +243,10 @@ class Batches(Endpoint):
         return None
 
     async def _look(self, there: str) -> tuple[dict, str, float] | None:
-        """Return the lines of a batch, why others have none, and what a reply cost; None where it has not ended."""
+        """Return the lines of a batch, why others have none, and what a reply cost.
+
+        None where it has not ended.
+        """
         sdk = await self._sdk()
         found = as_dict(await sdk.get(f"/batches/{there}", cast_to=dict[str, object]))
         if (state := found.get("status")) not in ("completed", "failed", "expired", "cancelled"):

@@ -1,4 +1,7 @@
-"""The one way to ask models: many at once, each request bought once, counted, with progress; and what verbs share."""
+"""The one way to ask models: many at once, each request bought once, counted, with progress.
+
+Also what verbs share.
+"""
 
 import asyncio
 import contextlib
@@ -38,9 +41,9 @@ P, R = ParamSpec("P"), TypeVar("R")
 
 @dataclass
 class Tally:
-    """What a client did so far. calls: replies bought, with their tokens and cost; stored: served from the store.
+    """What a client did so far.
 
-    again: of the calls, those that asked for a reply once more.
+    calls: replies bought, with their tokens and cost. stored: served from the store. again: of the calls, those that asked for a reply once more.
     """
 
     calls: int = 0
@@ -85,15 +88,17 @@ tallies: list[Tally] = []  # of all clients of this process: a notebook may use 
 
 
 class Client(contextlib.AbstractAsyncContextManager):
-    """Ask models, `concurrency` calls in flight per provider at most; use it as `async with Client() as client`.
+    """Ask models, `concurrency` calls in flight per provider at most.
 
-    The bound holds over everything that runs on this client at a time: chains of single `chat` calls share the places
-    of their provider with each other and with every `chat_all`, first come, first served.
+    Use it as `async with Client() as client`. The bound holds over everything that runs on this
+    client at a time: chains of single `chat` calls share the places of their provider with each
+    other and with every `chat_all`, first come, first served.
 
-    again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off ("length"), separated by
-    commas, with a number for more often than once. Every reply stays stored, the last is served. An answer, a
-    refusal and the reply of a simulated model or a callable are never asked for again. max_cost: US dollars that this
-    client may spend, where `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
+    again: which replies to ask for once more, stored ones too: "empty", "filtered" or cut off
+    ("length"), separated by commas, with a number for more often than once. Every reply stays
+    stored, the last is served. An answer, a refusal and the reply of a simulated model or a
+    callable are never asked for again. max_cost: US dollars that this client may spend, where
+    `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
     """
 
     def __init__(
@@ -151,11 +156,12 @@ class Client(contextlib.AbstractAsyncContextManager):
     async def chat_all(
         self, requests: Sequence[Request], label: str | None = "replies"
     ) -> list[Response]:
-        """Return the responses to all requests in their order; stored ones are read, the others are bought.
+        """Return the responses to all requests in their order.
 
-        A request whose call fails gets a response with status `error`; after a failure that concerns the model itself
-        (key, credit, no such model) no further call to it is made. Raises `ProviderError` before the first call where
-        a key is missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
+        Stored ones are read, the others are bought. A request whose call fails gets a response with
+        status `error`; after a failure that concerns the model itself (key, credit, no such model)
+        no further call to it is made. Raises `ProviderError` before the first call where a key is
+        missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
         stored = self.store.look_up(
@@ -192,7 +198,10 @@ class Client(contextlib.AbstractAsyncContextManager):
         return responses
 
     def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
-        """Return the stored reply, None where there is none or where it is to be asked for again."""
+        """Return the stored reply.
+
+        None is for no reply, and for one that is to be asked for again.
+        """
         if (
             is_computed(request.model)
             or request.key not in stored
@@ -213,9 +222,10 @@ class Client(contextlib.AbstractAsyncContextManager):
         return not (request.cut_counts and response.status == "length" and response.text.strip())
 
     async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
-        """Return the response to a request that is not served: computed, a stand-in of a dry run, or bought.
+        """Return the response to a request that is not served.
 
-        What a simulated model or a function of the user's answers is not stored, unless the function says so.
+        Computed, a stand-in of a dry run, or bought. What a simulated model or a function of the
+        user's answers is not stored, unless the function says so.
         """
         if is_computed(request.model) and not (request.model.call and dry_runs.folder()):
             self.tally.simulated += 1
@@ -234,7 +244,7 @@ class Client(contextlib.AbstractAsyncContextManager):
                 return before
 
     async def _place(self, request: Request, earlier: list[str]) -> Response:
-        """Return the reply to a request, bought or stored meanwhile, or a response that says why there is none."""
+        """Return the reply to a request, bought or stored meanwhile, or why there is none."""
         provider = request.model.provider
         if provider.name not in self._endpoints:
             kind = Batches if provider.batch else Endpoint
@@ -257,7 +267,10 @@ class Client(contextlib.AbstractAsyncContextManager):
             raise self.store.failure or sys.exception() from None
 
     async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
-        """Claim a request, ask, store the reply; what was all thinking is asked for again, with room for that."""
+        """Claim a request, ask, store the reply.
+
+        What was all thinking is asked for again, with room for that.
+        """
         model = request.model
         messages, parameters = request.full()
         key = stored_key(request.key, len(earlier))
@@ -297,7 +310,10 @@ class Client(contextlib.AbstractAsyncContextManager):
 
     @contextlib.contextmanager
     def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
-        """Give a claim back where what is inside fails, unless a batch is on its way: no reply of it is stored."""
+        """Give a claim back where what is inside fails, unless a batch is on its way.
+
+        No reply of it is stored.
+        """
         self._flying += 1
         try:
             yield
@@ -318,8 +334,8 @@ class Client(contextlib.AbstractAsyncContextManager):
 class Tasks(asyncio.TaskGroup):
     """A group of tasks whose first failure ends the others and is raised as itself.
 
-    Nor does it carry the group as its context: IPython cannot show such an exception, and when it is a kernel's first,
-    papermill and nbconvert wait for ever for the cell's reply (ipykernel 7.4).
+    Nor does it carry the group as its context: IPython cannot show such an exception, and when it
+    is a kernel's first, papermill and nbconvert wait for ever for the cell's reply (ipykernel 7.4).
     """
 
     async def __aexit__(self, *exception) -> None:
@@ -333,14 +349,20 @@ class Tasks(asyncio.TaskGroup):
 
 
 async def gather(coroutines: Iterable[Coroutine]) -> list:
-    """Return the results of coroutines in their order; the first failure ends the others and is raised as itself."""
+    """Return the results of coroutines in their order.
+
+    The first failure ends the others and is raised as itself.
+    """
     async with Tasks() as group:
         tasks = [group.create_task(coroutine) for coroutine in coroutines]
     return [task.result() for task in tasks]
 
 
 def progress(label: str | None, total: int, done: int = 0):
-    """Return a bar for a person, to be used in a `with` and told of each reply by `update()`; none for label None."""
+    """Return a bar for a person, to be used in a `with` and told of each reply by `update()`.
+
+    None for label None.
+    """
     from tqdm.auto import tqdm
 
     quiet = (
@@ -354,7 +376,10 @@ def progress(label: str | None, total: int, done: int = 0):
 
 
 def _write_progress(asked: str = "") -> None:
-    """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names: a sweep runs it."""
+    """Write what all clients of this process did into the file that `SELFEVAL_PROGRESS` names.
+
+    A sweep runs it.
+    """
     if file := os.environ.get("SELFEVAL_PROGRESS"):
         counts: dict = {
             name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())
@@ -372,11 +397,12 @@ def _write_progress(asked: str = "") -> None:
 class Asking(TypedDict, total=False):
     """The keywords that every verb that asks models takes.
 
-    concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more, stored ones too:
-    "empty", "filtered" or cut off ("length"), with a number for more often than once. max_cost: US dollars that this
-    call may spend; before it could spend more it stops, and what was bought stays stored. batch: ask in batches, at
-    half the price and within a day; interrupted, the same call goes on waiting. dry_run: ask nobody, and return per
-    model what is stored, what would be bought, the tokens and the price.
+    concurrency: calls in flight per provider, 16 unless set. again: replies to ask for once more,
+    stored ones too: "empty", "filtered" or cut off ("length"), with a number for more often than
+    once. max_cost: US dollars that this call may spend; before it could spend more it stops, and
+    what was bought stays stored. batch: ask in batches, at half the price and within a day;
+    interrupted, the same call goes on waiting. dry_run: ask nobody, and return per model what is
+    stored, what would be bought, the tokens and the price.
     """
 
     concurrency: int
@@ -387,7 +413,7 @@ class Asking(TypedDict, total=False):
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse keywords that a verb does not take in one sentence, and explain those of `Asking` in its help."""
+    """Refuse keywords that a verb does not take, and explain those of `Asking` in its help."""
     known = [*inspect.signature(function).parameters]
     if asks := "asking" in known:
         known = [*known[:-1], *Asking.__annotations__]
@@ -406,7 +432,10 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def ask(work: Callable[[Client], Awaitable[R]], asking: Asking) -> R:
-    """Return what work with a client returns, or what it would cost; in a script, and where a loop runs already."""
+    """Return what work with a client returns, or what it would cost.
+
+    In a script, and where a loop runs already.
+    """
     return run(_ask(work, **asking))
 
 
@@ -435,9 +464,10 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
 
 
 def run(coroutine):
-    """Return what a coroutine returns; where a loop runs already, as in a notebook, by a loop in a thread of its own.
+    """Return what a coroutine returns.
 
-    An interrupt cancels it: nothing more is bought, and what is in flight is given up.
+    Where a loop runs already, as in a notebook, by a loop in a thread of its own. An interrupt
+    cancels it: nothing more is bought, and what is in flight is given up.
     """
     around = None
     with contextlib.suppress(RuntimeError):

@@ -1,8 +1,8 @@
 """A dry run: requests are counted instead of sent.
 
-`counting` makes one of what is asked inside it. In a sweep, `SELFEVAL_PLAN` names the folder of the counts and
-`SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not stored gets a stand-in, so
-that what follows from it is counted too.
+`counting` makes one of what is asked inside it. In a sweep, `SELFEVAL_PLAN` names the folder of the
+counts and `SELFEVAL_DATA` a shadow of data/. Stored replies are read as ever; a request that is not
+stored gets a stand-in, so that what follows from it is counted too.
 """
 
 import json
@@ -35,7 +35,10 @@ def folder() -> Path | None:
 
 
 def is_counting() -> bool:
-    """Tell whether this is inside `counting`, where nothing is written; a sweep's dry run writes to its shadow."""
+    """Tell whether this is inside `counting`, where nothing is written.
+
+    A sweep's dry run writes to its shadow.
+    """
     return bool(_counts.get())
 
 
@@ -103,9 +106,9 @@ def prices(counts: Path):
 
 
 def print_calls(counted) -> int:
-    """Print per model what is stored, what would be bought and what that takes; return the number of calls to buy.
+    """Print per model what is stored, what would be bought and what that takes.
 
-    counted: what `selfeval.providers.dry_runs.prices` returns.
+    Returns the number of calls to buy. counted: what `selfeval.providers.dry_runs.prices` returns.
     """
     stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
     print(f"{stored} replies are stored, {to_buy} to buy")
@@ -119,7 +122,7 @@ def print_calls(counted) -> int:
 
 
 def price_sentence(counted) -> str:
-    """Return what the counted calls cost, or for how many of them, and of which models, nobody knows.
+    """Return what the counted calls cost, and for how many nobody knows.
 
     A sum of known prices never stands for calls without one: it would be too small.
     """
@@ -139,7 +142,10 @@ def price_sentence(counted) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Return dollars with four decimals, rounded up: what costs anything is not shown as nothing."""
+    """Return dollars with four decimals, rounded up.
+
+    What costs anything is not shown as nothing.
+    """
     return f"{math.ceil(round(amount * 10_000, 6)) / 10_000:.4f}"
 
 
@@ -148,7 +154,8 @@ def reply(
 ) -> Response:
     """Return a stand-in for the reply to a request, which is counted where it would be bought.
 
-    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can be at most.
+    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can
+    be at most.
     """
     text, model = stand_in(messages, parameters, request.key), request.model
     if not is_computed(model):
@@ -213,7 +220,10 @@ def _instance(schema: dict, draw: random.Random, words: int):
 
 
 def inside(value, root: Path):
-    """Return a parameter with every whole path of a file or folder led below `root`, where it is seen as it is."""
+    """Return a parameter with every whole path led below `root`.
+
+    There the file or folder is seen as it is.
+    """
     if isinstance(value, list):
         return [inside(each, root) for each in value]
     path = (
@@ -226,7 +236,10 @@ def inside(value, root: Path):
 
 
 def mirror(path: Path, root: Path) -> None:
-    """Make a file, or all of a folder, appear below `root` too; what is written there leaves the original alone."""
+    """Make a file, or all of a folder, appear below `root` too.
+
+    What is written there leaves the original alone.
+    """
     for file in path.rglob("*") if path.is_dir() else [path]:
         there = Path(f"{root}{file}")
         if file.is_file() and not there.exists():

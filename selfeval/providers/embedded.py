@@ -1,10 +1,11 @@
-"""The embedded models: one llama.cpp server each per machine, on loopback, started on demand, gone when nobody asks.
+"""The embedded models: a llama.cpp server each, started on demand, gone when nobody asks.
 
-All kernels of a sweep share it. `url()` finds the server or starts it; `python -m selfeval.providers.embedded` is the
-server. It needs POSIX file locks (Linux, macOS); on Windows use Ollama or llama.cpp through their entries in the
-registry. Weights are a file of one package, or lie in parts in several, whose publisher need not be known: the file
-put together from them is loaded only if it has the SHA-256 of the registry. Nothing of these packages is imported.
-Weights may also be a GGUF file of the user's own.
+All kernels of a sweep share it. `url()` finds the server or starts it; `python -m
+selfeval.providers.embedded` is the server. It needs POSIX file locks (Linux, macOS); on Windows use
+Ollama or llama.cpp through their entries in the registry. Weights are a file of one package, or lie
+in parts in several, whose publisher need not be known: the file put together from them is loaded
+only if it has the SHA-256 of the registry. Nothing of these packages is imported. Weights may also
+be a GGUF file of the user's own.
 """
 
 import contextlib
@@ -42,7 +43,8 @@ DIRECT = urllib.request.build_opener(
 def url(provider: Provider) -> str:
     """Return the base URL of this machine's server, starting it where none runs.
 
-    Raises `ProviderError` where the packages are missing or are not those the registry names, or the start fails.
+    Raises `ProviderError` where the packages are missing or are not those the registry names, or
+    the start fails.
     """
     import fcntl
 
@@ -63,7 +65,10 @@ def url(provider: Provider) -> str:
 
 
 def key(provider: Provider) -> str:
-    """Return the key that this machine's server wants, which only this user can read; "" where none runs."""
+    """Return the key that this machine's server wants, which only this user can read.
+
+    "" where none runs.
+    """
     try:
         return json.loads(_state_file(provider).read_text())["key"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -73,7 +78,8 @@ def key(provider: Provider) -> str:
 def require(model: Model, batch: bool = False) -> None:
     """Raise `ProviderError` where a call to this model cannot succeed: no key, no embedded model.
 
-    batch: raise `InputError` where its provider takes no batches; what this machine computes needs none.
+    batch: raise `InputError` where its provider takes no batches; what this machine computes needs
+    none.
     """
     provider = model.provider
     if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
@@ -105,9 +111,10 @@ def require(model: Model, batch: bool = False) -> None:
 
 
 def list_models():
-    """Return the models of the registry: id, name, provider, price per million tokens, and what it still needs.
+    """Return the models of the registry.
 
-    Those that need nothing can be asked now and come first.
+    Id, name, provider, price per million tokens, and what it still needs. Those that need nothing
+    can be asked now and come first.
     """
     import pandas as pd
 
@@ -138,9 +145,10 @@ def _needs(model: Model) -> str:
 
 
 def model_file(provider: Provider) -> Path:
-    """Return the path of the weights; raise `ProviderError` where they or the named engine are missing.
+    """Return the path of the weights.
 
-    Weights in parts need not be put together yet.
+    Raises `ProviderError` where they or the named engine are missing. Weights in parts need not be
+    put together yet.
     """
     wanted, installed = provider.embedded, "none"
     engine, version = wanted["engine"].split()
@@ -166,7 +174,10 @@ def model_file(provider: Provider) -> Path:
 
 
 def _parts(wanted: dict) -> dict[str, Path | None]:
-    """Return {package: its part of the weights, or all of them}, in order; None where a package is not installed."""
+    """Return {package: its part of the weights, or all of them}, in order.
+
+    None where a package is not installed.
+    """
     files = {wanted["package"]: wanted["file"]}
     if "parts" in wanted:
         files = {

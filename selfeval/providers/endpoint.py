@@ -1,6 +1,8 @@
-"""One provider in one event loop: who may be asked now, how often, with which parameters, and what its answer says.
+"""One provider in one event loop.
 
-The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply; here the raw body counts.
+Who may be asked now, how often, with which parameters, and what its answer says. The OpenAI SDK
+returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply; here the raw body
+counts.
 """
 
 import asyncio
@@ -77,15 +79,20 @@ EVENTS = re.compile("(data|event|id|retry)?:")  # where one reply in JSON was as
 
 
 def _finite(text: str) -> float | None:
-    """Read a number that no file can hold (NaN, 1e999) as null: it costs one field, not the reply around it."""
+    """Read a number that no file can hold (NaN, 1e999) as null.
+
+    It costs one field, not the reply around it.
+    """
     return value if math.isfinite(value := float(text)) else None
 
 
 class Failure(Exception):
-    """An attempt that brought no reply. outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or
-    `given_up` (nothing was sent, the model had failed before). wait: seconds that the provider asks for. status: of
-    the HTTP response, where there is one. from_api: its body says what is wrong as APIs say it, in JSON. named:
-    parameters that it blames."""
+    """An attempt that brought no reply. outcome.
+
+    `transient`, `throttled`, `rejected` (this request), `fatal`, or `given_up` (nothing was sent,
+    the model had failed before). wait: seconds that the provider asks for. status: of the HTTP
+    response, where there is one. from_api: its body says what is wrong as
+    """
 
     status: int | None = None
     from_api = True
@@ -120,9 +127,10 @@ class Again(Failure):
 
 
 def read_reply(response, model: Model, **more) -> Response:
-    """Return the reply in an HTTP response, with `more` of its fields; raise `Failure` where there is none.
+    """Return the reply in an HTTP response, with `more` of its fields.
 
-    What is not of the usual shape around the text is passed over.
+    Raises `Failure` where there is none. What is not of the usual shape around the text is passed
+    over.
     """
     try:
         body = read_body(response, model.provider.key or "")
@@ -159,9 +167,10 @@ def read_reply(response, model: Model, **more) -> Response:
 
 
 def read_body(response, key: str = "") -> dict:
-    """Return the parsed body of an HTTP response that holds a choice; raise a classified `Failure` for any other.
+    """Return the parsed body of an HTTP response that holds a choice.
 
-    key: the provider's, which does not come back in the body.
+    Raises a classified `Failure` for any other. key: the provider's, which does not come back in
+    the body.
     """
     try:
         text = response.content.decode("utf-8-sig")
@@ -199,8 +208,9 @@ def read_body(response, key: str = "") -> dict:
 def _no_endpoint(status: int, text: str, body) -> str | None:
     """Return how an answer shows that no chat endpoint gave it, with its beginning, or None.
 
-    An empty body, broken JSON and an empty list of choices come from endpoints that fail for a moment, as do the pages
-    that a proxy shows with a status of 500 or more. An error in JSON is classified by its number.
+    An empty body, broken JSON and an empty list of choices come from endpoints that fail for a
+    moment, as do the pages that a proxy shows with a status of 500 or more. An error in JSON is
+    classified by its number.
     """
     begins = f"and no completion; it begins {text[:START]!r}"
     if status == 405:
@@ -217,7 +227,10 @@ def _no_endpoint(status: int, text: str, body) -> str | None:
 
 
 def redirection(headers) -> str:
-    """Say where an answer sends us, which we do not follow: key and prompt go to the address in use alone."""
+    """Say where an answer sends us, which we do not follow.
+
+    Key and prompt go to the address in use alone.
+    """
     address = headers.get("location")
     return f"a redirection to another address{f', {address[:200]}' if address else ''}"
 
@@ -251,7 +264,10 @@ def _with_choice(body) -> dict:
 
 
 def classify(status: int, error: dict, headers) -> Failure:
-    """Return what an error answer means for this call: wait, try again, give up the request, or give up the model."""
+    """Return what an error answer means for this call.
+
+    Wait, try again, give up the request, or give up the model.
+    """
     message = f"HTTP {status}: {_message(error)}"
     if status not in (401, 402, 404, 429) and ends.is_filter(error, message):
         return Filtered("rejected", message)
@@ -291,8 +307,8 @@ def _is_account_empty(error: dict, message: str, wait: float | None) -> bool:
 def retry_after(headers, error: dict) -> float | None:
     """Return the seconds a provider asks to wait, from its headers or its body, or None.
 
-    Forms: `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since the
-    epoch) inside the error's metadata. An unreadable time is the same as none.
+    Forms: `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since
+    the epoch) inside the error's metadata. An unreadable time is the same as none.
     """
     reset = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
     asked = headers.get("retry-after") or ""
@@ -372,7 +388,7 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
 
 
 def _logprobs(tokens, content: str) -> list | None:
-    """Return the tokens of a reply, without those of thinking before its content, to `DIGITS` decimals."""
+    """Return the tokens of a reply without thinking before it, to `DIGITS` decimals."""
     try:
         found = []
         for token in tokens:
@@ -388,7 +404,10 @@ def _logprobs(tokens, content: str) -> list | None:
 
 
 def _alternatives(shown: list) -> dict[str, float]:
-    """Return {token: log-probability}; one that a grammar forbids has null or -Infinity, and is none."""
+    """Return {token: log-probability}.
+
+    One that a grammar forbids has null or -Infinity, and is none.
+    """
     found = {}
     for one in shown:
         if isinstance(one["logprob"], int | float):
@@ -400,22 +419,24 @@ def _alternatives(shown: list) -> dict[str, float]:
 
 
 async def post_likelihood(client, url, body: dict):
-    """Return the response to a request for the log-likelihood of a text, by a route that the text's server offers.
+    """Return the response to a request for the log-likelihood of a text.
 
-    Such a request is a conversation that ends with the text as the assistant's message; its parameter `likelihood` is
-    the route, which is the provider's in the registry:
+    Such a request is a conversation that ends with the text as the assistant's message; its
+    parameter `likelihood` is the route, which is the provider's in the registry:
 
-    grammar: llama.cpp. The text is tokenised, and a grammar of just these token ids lets the model write nothing else.
-    Log-probabilities are before grammar and temperature, so their sum is the text's: within 1e-3 of feeding it token by
-    token (tests/test_likelihood.py). The prompt is computed anew in each call, since what is cached of it changes
-    rounding, on a text of Qwen by .6 in -91. Other grammars are wrong routes: on a text of -71.16, one of its letters
-    gives -134.7 and a JSON schema's `const` -134.0: both let the model spell it with tokens that it would not choose.
+    grammar: llama.cpp. The text is tokenised, and a grammar of just these token ids lets the model
+    write nothing else. Log-probabilities are before grammar and temperature, so their sum is the
+    text's: within 1e-3 of feeding it token by token (tests/test_likelihood.py). The prompt is
+    computed anew in each call, since what is cached of it changes rounding, on a text of Qwen by .6
+    in -91. Other grammars are wrong routes: on a text of -71.16, one of its letters gives -134.7
+    and a JSON schema's `const` -134.0: both let the model spell it with tokens that it would not
+    choose.
 
     prompt_logprobs: vLLM. The log-probabilities of the prompt's last tokens, which are the text.
 
-    The reply is the text, with the log-probability of each of its tokens; without any where one is not known: the
-    server of llama.cpp leaves out a token that holds part of a character, and breaks off some long texts ("Unexpected
-    empty grammar stack": 1 of 120, of 256 tokens).
+    The reply is the text, with the log-probability of each of its tokens; without any where one is
+    not known: the server of llama.cpp leaves out a token that holds part of a character, and breaks
+    off some long texts ("Unexpected empty grammar stack": 1 of 120, of 256 tokens).
     """
     text = body["messages"][-1]["content"]
     sent = {
@@ -451,7 +472,10 @@ async def post_likelihood(client, url, body: dict):
 
 
 def _token_ids(response) -> list[int]:
-    """Return the tokens that llama.cpp's tokenizer gives; raise `NoEndpoint` where something else answered."""
+    """Return the tokens that llama.cpp's tokenizer gives.
+
+    Raises `NoEndpoint` where something else answered.
+    """
     text = response.text.strip()
     if not text:
         raise Failure("transient", "HTTP 200 without tokens")
@@ -464,7 +488,10 @@ def _token_ids(response) -> list[int]:
 
 
 async def post_embedding(client, url, body: dict):
-    """Return the response to a request for the embedding of a text, as a reply that is the vector in JSON."""
+    """Return the response to a request for the embedding of a text.
+
+    As a reply that is the vector in JSON.
+    """
     sent = {
         "model": body["model"],
         "input": body["messages"][-1]["content"],
@@ -511,7 +538,10 @@ async def _send(client, url, body: dict):
 
 
 def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
-    """Return a response whose reply is the text, with its tokens' log-probabilities where all are known."""
+    """Return a response whose reply is the text.
+
+    It has its tokens' log-probabilities where all are known.
+    """
     found = [{"token": token, "logprob": logprob} for token, logprob in tokens]
     choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     if all(row["logprob"] is not None for row in found):
@@ -523,7 +553,10 @@ def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
 
 
 def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:
-    """Return the n tokens and log-probabilities of a reply that a grammar forced; none where some are missing."""
+    """Return the n tokens and log-probabilities of a reply that a grammar forced.
+
+    None where some are missing.
+    """
     choice = body["choices"][0]
     if choice["message"]["content"] != text:
         raise Failure(
@@ -550,7 +583,10 @@ def _of_prompt(body: dict, text: str) -> list[tuple[str, float]]:
 
 
 class Pace:
-    """Requests and tokens a minute of one provider: what is due next is due for all processes that share the store."""
+    """Requests and tokens a minute of one provider.
+
+    What is due next is due for all processes that share the store.
+    """
 
     def __init__(self, provider: Provider, store: Store):
         self.name, self._store = f"{provider.name} {provider.url}", store
@@ -595,8 +631,8 @@ class Pace:
 class Experience:
     """What is known of one model: whether it is worth another call, and what it takes.
 
-    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. A model that keeps
-    failing is given up for the rest of this client's life.
+    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. A
+    model that keeps failing is given up for the rest of this client's life.
     """
 
     answered: bool = False
@@ -635,9 +671,9 @@ class Experience:
 class Call:
     """One call with its attempts.
 
-    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens: of prompt and
-    reply, at most. shared: as in `Request`. batch: the task that waits for the batch which has the call; its name is
-    that of the owner of the claim.
+    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
+    of prompt and reply, at most. shared: as in `Request`. batch: the task that waits for the batch
+    which has the call; its name is that of the owner of the claim.
     """
 
     key: str
@@ -652,7 +688,10 @@ class Call:
     batch: asyncio.Task | None = None
 
     def body(self, sent: dict) -> dict:
-        """Return what goes to the API: where the model has a cache that is told what to keep, with that marked."""
+        """Return what goes to the API.
+
+        Where the model has a cache that is told what to keep, with that marked.
+        """
         messages = [*self.messages]
         if self.shared and self.model.cache_control:
             first = int(messages[0]["role"] == "system")
@@ -670,9 +709,10 @@ class Call:
 
 
 class Endpoint:
-    """One provider in one event loop: its HTTP client, its places in flight, and what it knows of its models.
+    """One provider in one event loop.
 
-    concurrency: calls in flight at most; fewer where the registry gives the provider fewer. batch: whether the client
+    Its HTTP client, its places in flight, and what it knows of its models. concurrency: calls in
+    flight at most; fewer where the registry gives the provider fewer. batch: whether the client
     asks in batches.
     """
 
@@ -712,14 +752,20 @@ class Endpoint:
             yield
 
     async def _turn(self, tokens: int) -> None:
-        """Wait for the turn of one attempt: as the rates allow a request of so many tokens, and outside of pauses."""
+        """Wait for the turn of one attempt.
+
+        As the rates allow a request of so many tokens, and outside of pauses.
+        """
         await self.pace.wait(tokens)
         while (pause := self.open_at - time.monotonic()) > 0 or self.sending >= int(self.limit):  # noqa: ASYNC110
             await asyncio.sleep(max(pause, 0) + 0.02)
         self.sending += 1
 
     def _slow_down(self, failure: Failure) -> None:
-        """Pause for everybody where a provider asks for it: until its time, or for a growing while if it named none."""
+        """Pause for everybody where a provider asks for it.
+
+        Until its time, or for a growing while if it named none.
+        """
         wait, now = failure.wait, time.monotonic()
         if (wait or 0) > MAX_PAUSE:
             failure.outcome = "fatal"
@@ -751,7 +797,10 @@ class Endpoint:
         )
 
     def make_room(self, model: Model, parameters: dict) -> bool:
-        """Give a model room for thinking from now on; return whether that changes what it is sent."""
+        """Give a model room for thinking from now on.
+
+        Returns whether that changes what it is sent.
+        """
         known = self.known[model.id]
         if (
             self.provider.embedded
@@ -763,10 +812,10 @@ class Endpoint:
         return True
 
     async def ask(self, call: Call) -> Response:
-        """Return the model's response, or raise the last `Failure`; call it inside of a place of the model.
+        """Return the model's response, or raise the last `Failure`.
 
-        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or that its rates need,
-        does not count.
+        Call it inside of a place of the model. The provider's deadline bounds attempts and back-off
+        in all; a pause that it asked for, or that its rates need, does not count.
         """
         if call.model.call:
             return await self._call(call)
@@ -814,9 +863,10 @@ class Endpoint:
         return response
 
     def _say_remedy(self, failure: Failure) -> None:
-        """Say what to correct where the address or the key is wrong; what did answer before may heal.
+        """Say what to correct where the address or the key is wrong.
 
-        A proxy's page about one text (400) is about that text, once other texts were answered.
+        What did answer before may heal. A proxy's page about one text (400) is about that text,
+        once other texts were answered.
         """
         if isinstance(failure, NoEndpoint) and any(known.answered for known in self.known.values()):
             is_about_text = failure.is_stream or failure.status in (400, 405)
@@ -856,7 +906,10 @@ class Endpoint:
         return f"{remedy}; most servers want /v1 at its end"
 
     def _adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
-        """Change what is sent where the model refuses a parameter; return whether there is something to change."""
+        """Change what is sent where the model refuses a parameter.
+
+        Returns whether there is something to change.
+        """
         known = self.known[call.model.id]
         if failure.outcome != "rejected":
             return False
@@ -915,7 +968,10 @@ class Endpoint:
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
     async def _connect(self):
-        """Return the HTTP client: the SDK's own, without its layer that builds every request's headers anew."""
+        """Return the HTTP client.
+
+        The SDK's own, without its layer that builds every request's headers anew.
+        """
         import httpx2
         import openai
 

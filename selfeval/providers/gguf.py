@@ -1,6 +1,7 @@
-"""What a GGUF file must be before it is used: whole, by what its head says, and known by the hash of its bytes.
+"""What a GGUF file must be before it is used.
 
-The form of the head is that of the ggml project (docs/gguf.md there), from version 2 on.
+Whole, by what its head says, and known by the hash of its bytes. The form of the head is that of
+the ggml project (docs/gguf.md there), from version 2 on.
 """
 
 import hashlib
@@ -20,7 +21,10 @@ BITS = {0: 32, 1: 16, 3: 5, 8: 8.5, 12: 4.5, 14: 6.5625}
 
 
 def checked_sha256(path: Path) -> str:
-    """Return the SHA-256 of a GGUF file; raise `InputError` where it is missing, cut off or no GGUF file."""
+    """Return the SHA-256 of a GGUF file.
+
+    Raises `InputError` where it is missing, cut off or no GGUF file.
+    """
     try:
         known = path.stat()
         return _checked(path, known.st_size, known.st_mtime_ns)
@@ -36,7 +40,10 @@ def checked_sha256(path: Path) -> str:
 
 @cache
 def _checked(path: Path, size: int, _changed: int) -> str:
-    """Return a file's SHA-256, which takes seconds: computed anew where its size or time has changed."""
+    """Return a file's SHA-256, which takes seconds.
+
+    Computed anew where its size or time has changed.
+    """
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise InputError(

@@ -51,9 +51,10 @@ LEADS = re.compile(
 
 
 def _load_env(file: Path) -> None:
-    """Take what a `.env` sets and the environment lacks; of a working folder, which may be anybody's, keys alone.
+    """Take what a `.env` sets and the environment lacks.
 
-    The one in a clone is as much the user's own as the code beside it.
+    Of a working folder, which may be anybody's, keys alone. The one in a clone is as much the
+    user's own as the code beside it.
     """
     if not INSTALLED:
         load_dotenv(file)
@@ -120,7 +121,10 @@ class Provider:
 
     @property
     def key_source(self) -> str:
-        """Return the name of the variable that has the API key and where it is set, "" where none is."""
+        """Return the name of the variable that has the API key, and where it is set.
+
+        "" is for none.
+        """
         name = self.key_variable
         if name is None:
             return ""
@@ -133,12 +137,18 @@ class Provider:
 
     @property
     def address(self) -> str:
-        """Return the address in use as it may be shown and stored: a password in it is a key, and not part of it."""
+        """Return the address in use as it may be shown and stored.
+
+        A password in it is a key, and not part of it.
+        """
         scheme, _, address = (self.url or "").rstrip("/").rpartition("://")
         return f"{scheme}://{address.rpartition('@')[2]}"
 
     def identity(self) -> dict:
-        """Return what of the provider can change a reply: the base URL only for an endpoint of the user's own."""
+        """Return what of the provider can change a reply.
+
+        The base URL only for an endpoint of the user's own.
+        """
         if self.embedded:
             name = self.embedded.get("provider", self.name)
             return {"provider": name} | {
@@ -213,7 +223,7 @@ def registry_files() -> tuple[Path, ...]:
 
 
 def _function(name: str, folder: Path) -> Callable:
-    """Return a function by its name, `package.module:function`, imported when it is first asked, also from a folder."""
+    """Return a function by its name, `package.module:function`, imported when first asked."""
 
     @cache
     def imported() -> Callable:
@@ -274,7 +284,7 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
 
 
 def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider]) -> None:
-    """Say where a file of the user's leads a provider, or a key, that has an address in our registry."""
+    """Say where a file of the user's leads a provider, or a key, of our registry."""
     homes = {key: each.base_url for each in ours.values() if each.hosted for key in each.keys}
     before = ours.get(provider.name)
     said = []
@@ -319,7 +329,10 @@ def _model(
 
 
 def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
-    """Return the fields of a model that is a GGUF file; its path goes on from the registry's folder."""
+    """Return the fields of a model that is a GGUF file.
+
+    Its path goes on from the registry's folder.
+    """
     if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
         rule = (
             "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
@@ -331,7 +344,10 @@ def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dic
 
 
 def decode(kind: type, entry: dict, file: str, *place: str):
-    """Return a part of a file as an object of its class; raise `InputError` that names the field which is wrong."""
+    """Return a part of a file as an object of its class.
+
+    Raises `InputError` that names the field which is wrong.
+    """
     from pydantic import ValidationError
 
     try:
@@ -356,7 +372,10 @@ def _decoder(kind: type):
 
 
 def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | None, str]:
-    """Return provider and API name of an id: `provider:name`, `local/...`, `sim/...`, or `developer/name`."""
+    """Return provider and API name of an id.
+
+    `provider:name`, `local/...`, `sim/...`, or `developer/name`.
+    """
     head, colon, rest = model_id.partition(":")
     if colon and head in providers:
         return providers[head], rest
@@ -380,10 +399,11 @@ def models() -> dict[str, Model]:
 
 
 def get(model_id: str | Model | Callable) -> Model:
-    """Return the model with this id; one that is not listed is used by its id if that names a provider.
+    """Return the model with this id.
 
-    A Python function is a model that is called as the function is; from then on its name is its id. Raises `InputError`
-    for an id that is neither listed nor of the form `developer/model` or `provider:model`.
+    One that is not listed is used by its id if that names a provider. A Python function is a model
+    that is called as the function is; from then on its name is its id. Raises `InputError` for an
+    id that is neither listed nor of the form `developer/model` or `provider:model`.
     """
     if isinstance(model_id, Model):
         return _with_weights(model_id)
@@ -419,7 +439,10 @@ def get(model_id: str | Model | Callable) -> Model:
 
 
 def _with_weights(model: Model) -> Model:
-    """Return a model of a GGUF file with the hash of its bytes, which from now on are a provider of their own."""
+    """Return a model of a GGUF file with the hash of its bytes.
+
+    It from now on are a provider of their own.
+    """
     embedded = model.provider.embedded
     if model.gguf is None or "sha256" in embedded:
         return model
@@ -436,11 +459,12 @@ def _with_weights(model: Model) -> Model:
 
 
 def from_callable(call: Callable, model_id: str, display: str | None = None) -> Model:
-    """Return a model that a Python callable serves: `call(messages, **parameters)`, plain or asynchronous.
+    """Return a model that a Python callable serves.
 
-    It is given those parameters (temperature, max_tokens, ...) that it takes, and returns an `asking.request.Response`
-    or a text; anything else is an error of that call. Its replies are not stored: only you know when the callable
-    changes.
+    `call(messages, **parameters)`, plain or asynchronous. It is given those parameters
+    (temperature, max_tokens, ...) that it takes, and returns an `asking.request.Response` or a
+    text; anything else is an error of that call. Its replies are not stored: only you know when the
+    callable changes.
     """
     return Model(
         model_id, Provider(PYTHON), model_id, display or model_id, call=_filter_parameters(call)
@@ -479,7 +503,10 @@ def _filter_parameters(call: Callable) -> Callable:
 
 
 def check_part(model: Model, part: str) -> Model:
-    """Return a model that can play a part of `PLAYED_BY`; raise `InputError` for a simulated one that cannot."""
+    """Return a model that can play a part of `PLAYED_BY`.
+
+    Raises `InputError` for a simulated one that cannot.
+    """
     if _plays(model, part):
         return model
     able = [
@@ -490,7 +517,10 @@ def check_part(model: Model, part: str) -> Model:
 
 
 def stripped(value):
-    """Return a text without blanks around it, its accents composed; other values, and such a text, as they are."""
+    """Return a text without blanks around it, its accents composed.
+
+    Other values, and such a text, as they are.
+    """
     if not isinstance(value, str) or (
         value == value.strip() and unicodedata.is_normalized("NFC", value)
     ):
@@ -499,7 +529,10 @@ def stripped(value):
 
 
 def _plays(model: Model, part: str) -> bool:
-    """Tell whether a model plays a part: every one that is not simulated, and one whose role is for this part."""
+    """Tell whether a model plays a part.
+
+    Every one that is not simulated, and one whose role is for this part.
+    """
     if model.simulation is None or model.provider.name != "sim":
         return True
     role = model.simulation.get("role") or "recognition"
@@ -512,10 +545,11 @@ def _plays(model: Model, part: str) -> bool:
 def get_all(
     ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = ""
 ) -> list[Model]:
-    """Return the models of a list of ids or functions, of one, or of functions by name ({name: function}).
+    """Return the models of a list of ids or functions, of one, or of functions by name ({name.
 
-    A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises `InputError` for an unknown id,
-    an empty list, one model given twice, or a simulated one that cannot play the part.
+    Function}). A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises
+    `InputError` for an unknown id, an empty list, one model given twice, or a simulated one that
+    cannot play the part.
     """
     ids = listed(ids, "models")
     if isinstance(ids, Mapping):
@@ -546,9 +580,10 @@ def get_all(
 
 
 def listed(given, name: str):
-    """Return the list that a text holds as JSON, as `papermill -p models '["a", "b"]'` passes it; else what is given.
+    """Return the list that a text holds as JSON.
 
-    name: of the parameter, for the sentence on a text that only begins as a list.
+    As `papermill -p models '["a", "b"]'` passes it; else what is given. name: of the parameter, for
+    the sentence on a text that only begins as a list.
     """
     if not isinstance(given, str) or not given.lstrip().startswith("["):
         return given
@@ -559,7 +594,7 @@ def listed(given, name: str):
 
 
 def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
-    """Return {id: its `family` or `developer`} of the ids that have one in the registry, also at another provider."""
+    """Return {id: its `family` or `developer`}, also of ids at another provider."""
     found = {}
     for i in ids:
         with suppress(InputError):  # people, and labels of files made elsewhere

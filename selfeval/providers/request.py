@@ -1,4 +1,6 @@
-"""What is asked, what comes back, what it may cost, what makes two requests the same, and what simulated models say."""
+"""What is asked, what comes back, and what makes two requests the same.
+
+Also what a request may cost, and what simulated models say."""
 
 import hashlib
 import inspect
@@ -30,9 +32,10 @@ _BLOCK = re.compile(
 class Request:
     """A question to one model.
 
-    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what was cut off counts as
-    an answer (a text does), so that it is not asked for again. shared: characters of the first message that other
-    questions share, for a provider's cache; no part of the request's identity.
+    sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what
+    was cut off counts as an answer (a text does), so that it is not asked for again. shared:
+    characters of the first message that other questions share, for a provider's cache; no part of
+    the request's identity.
     """
 
     model: Model
@@ -44,7 +47,10 @@ class Request:
     shared: int = 0
 
     def full(self) -> tuple[list[dict], dict]:
-        """Return messages and parameters as sent: with the model's system prompt, defaults and exclusions."""
+        """Return messages and parameters as sent.
+
+        With the model's system prompt, defaults and exclusions.
+        """
         messages, own = self.messages, self.model.parameters
         if self.model.system:
             system, rest = [self.model.system], messages
@@ -76,7 +82,7 @@ class Request:
 
 
 def read_again(text: str) -> tuple[list[str], int]:
-    """Return which statuses to ask again for, and how often, of "empty, filtered" or "empty, length, 3"."""
+    """Return statuses to ask again for, and how often, of a text such as "empty, length, 3"."""
     parts = [part.strip() for part in str(text).split(",") if part.strip()]
     statuses, times = (
         [p for p in parts if not p.isdecimal()],
@@ -103,12 +109,15 @@ def readable(text: str) -> str:
 
 @dataclass(frozen=True)
 class Response:
-    """One reply. status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
+    """One reply, or why there is none.
 
-    usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown. latency: seconds of the
-    attempt that succeeded. logprobs: per token of the reply (token, log-probability, {alternative: log-probability}).
-    adapted: parameters sent otherwise than asked: under another name, left out (None), or with a larger allowance (a
-    number). earlier: the statuses of earlier replies to the same request, oldest first, where it was asked again.
+    status: `ok`, `refusal`, `filtered`, `length` (cut off), `empty`, or `error` (no reply at all).
+
+    usage: tokens (prompt, completion, cached, reasoning). cost: US dollars, None where unknown.
+    latency: seconds of the attempt that succeeded. logprobs: per token of the reply (token,
+    log-probability, {alternative: log-probability}). adapted: parameters sent otherwise than asked:
+    under another name, left out (None), or with a larger allowance (a number). earlier: the
+    statuses of earlier replies to the same request, oldest first, where it was asked again.
     """
 
     text: str = ""
@@ -161,7 +170,10 @@ class Response:
 
 
 def is_computed(model: Model) -> bool:
-    """Tell whether the reply is computed and not stored: a simulated model, or a function unless it says so."""
+    """Tell whether the reply is computed and not stored.
+
+    A simulated model, or a function unless it says so.
+    """
     return (model.call is not None and not model.stored) or model.provider.name == "sim"
 
 
@@ -171,9 +183,10 @@ async def compute(request: Request) -> Response:
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
-    """Return the response of a plain or asynchronous Python callable that answers with a Response or a text.
+    """Return the response of a Python callable that answers with a Response or a text.
 
-    An exception of its own is a response with status `error`: it does not cost the other replies of the batch.
+    An exception of its own is a response with status `error`: it does not cost the other replies of
+    the batch.
     """
     try:
         answer = function(messages, **parameters)
@@ -194,7 +207,7 @@ async def ask_callable(function: Callable, messages: list[dict], parameters: dic
 
 
 def check_response(response, number: int) -> None:
-    """Raise `ValueError` unless the client itself could have stored this as its reply with this number."""
+    """Raise `ValueError` unless the client could have stored this reply with this number."""
     if not isinstance(response, dict) or not isinstance(response.get("text"), str):
         raise ValueError("a response has a `text` that is text")
     if (status := response.get("status", "ok")) not in STORED:
@@ -220,7 +233,10 @@ def check_response(response, number: int) -> None:
 
 
 def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int, int]:
-    """Return the tokens of a prompt, and the most that its reply may have, as far as that can be told before."""
+    """Return the tokens of a prompt, and the most that its reply may have.
+
+    As far as that can be told before.
+    """
     unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
     prompt = sum(
         len(str(message.get("content")).encode(errors="replace")) // BYTES + 8
@@ -235,7 +251,7 @@ def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int,
 
 
 def canonical(request: dict) -> str:
-    """Return the request as JSON in which equal requests are equal texts (keys sorted, 1.0 written as 1)."""
+    """Return the request as JSON, equal for equal requests (keys sorted, 1.0 as 1)."""
 
     def plain(value):
         if isinstance(value, dict):
@@ -258,7 +274,10 @@ def key_of(canonical_request: str) -> str:
 
 
 def stored_key(key: str, number: int) -> str:
-    """Return under which key a reply is stored: the request's own, with a number behind it where it was asked again."""
+    """Return under which key a reply is stored.
+
+    The request's own, with a number behind it where it was asked again.
+    """
     return f"{key} {number}" if number else key
 
 
@@ -276,9 +295,10 @@ def user(text: str) -> list[dict]:
 
 
 def mark_of(text: str) -> str:
-    """Return a line that a text does not contain: eight digits of its own hash, or more where it was made to hold them.
+    """Return a line that a text does not contain.
 
-    Such a text takes some billion tries, and every other keeps the mark that stored requests have.
+    Eight digits of its own hash, or more where it was made to hold them. Such a text takes some
+    billion tries, and every other keeps the mark that stored requests have.
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     marks = (f"TEXT {digest[:length]}" for length in (8, 16, 32))
@@ -297,12 +317,15 @@ def titled(title: str, text: str) -> str:
 
 
 def blocks(question: str) -> list[tuple[str, str]]:
-    """Return (title, text) of every text that a question shows; the title of a lone text is empty."""
+    """Return (title, text) of every text that a question shows.
+
+    The title of a lone text is empty.
+    """
     return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
 
 
 def choice_format(choices: Mapping[str, Sequence]) -> dict:
-    """Return a `response_format` whose reply is a JSON object with one of the options for each field."""
+    """Return a `response_format` for a JSON object with one of the options in each field."""
     kinds = {str: "string", int: "integer"}
     fields = {
         f: {"type": kinds[type(options[0])], "enum": list(options)}
@@ -337,10 +360,11 @@ VERBS = "keeps follows carries changes opens remembers crosses gathers measures 
 def answer(request: Request, messages: list[dict], **parameters) -> Response:
     """Return what a simulated model answers to the messages of a request.
 
-    Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when it is imported: the
-    packages `selfeval.recognition` (entries without a `role`), `selfeval.identity` and `selfeval.roleplay` do. Every
-    draw is seeded by the request, so the same request always has the same reply; what a simulated model writes carries
-    its tell, a word that no other writes.
+    Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when
+    it is imported: the packages `selfeval.recognition` (entries without a `role`),
+    `selfeval.identity` and `selfeval.roleplay` do. Every draw is seeded by the request, so the same
+    request always has the same reply; what a simulated model writes carries its tell, a word that
+    no other writes.
     """
     model = request.model
     rates = dict(model.simulation or {})

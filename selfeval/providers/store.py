@@ -1,8 +1,8 @@
 """Every reply that was paid for, once, on disk, for many processes at a time.
 
-A request is claimed, sent, then stored; the claim of a process that died is taken over. What was spent under a ceiling,
-and what is reserved for the calls in flight, is one sum in the same file. Each change is one short transaction in the
-caller's thread. One store per host, then `Store.merge`.
+A request is claimed, sent, then stored; the claim of a process that died is taken over. What was
+spent under a ceiling, and what is reserved for the calls in flight, is one sum in the same file.
+Each change is one short transaction in the caller's thread. One store per host, then `Store.merge`.
 """
 
 import asyncio
@@ -85,7 +85,10 @@ in_flight: set[str] = (
 
 
 def own_name() -> str:
-    """Return this process's name as the owner of claims: host, process and its start in seconds since the boot."""
+    """Return this process's name as the owner of claims.
+
+    Host, process and its start in seconds since the boot.
+    """
     return _own(os.getpid())
 
 
@@ -100,7 +103,10 @@ def _name(process: psutil.Process) -> str:
 
 
 def has_ended(owner: str, since: float) -> bool:
-    """Tell whether the process that owns a claim is gone, so that nobody will give it back; a batch never is."""
+    """Tell whether the process that owns a claim is gone, so that nobody will give it back.
+
+    A batch never is.
+    """
     if owner.startswith(BATCH):
         return False
     try:
@@ -117,10 +123,11 @@ def has_ended(owner: str, since: float) -> bool:
 
 
 class Ceiling:
-    """US dollars that all processes of a store may spend under one name: each claim reserves what its call can cost.
+    """US dollars that all processes of a store may spend under one name.
 
-    A call that could go beyond is refused with `BudgetError`, but not before all that is in flight has ended: what is
-    bought is also stored. Without a price a call reserves what the model's dearest one cost so far.
+    Each claim reserves what its call can cost. A call that could go beyond is refused with
+    `BudgetError`, but not before all that is in flight has ended: what is bought is also stored.
+    Without a price a call reserves what the model's dearest one cost so far.
     """
 
     def __init__(self, name: str, most: float):
@@ -130,9 +137,10 @@ class Ceiling:
 
     @classmethod
     def of(cls, max_cost: float | None = None) -> "Ceiling | None":
-        """Return the ceiling of `SELFEVAL_MAX_COST`: `NAME:USD`, shared by all who name it, or `USD` for this process.
+        """Return the ceiling of `SELFEVAL_MAX_COST`.
 
-        Where there is none, one of so many dollars, or None.
+        `NAME:USD`, shared by all who name it, or `USD` for this process. Where there is none, one
+        of so many dollars, or None.
         """
         text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
         if text and max_cost is not None:
@@ -159,14 +167,15 @@ class Ceiling:
     def learn(self, model: Model, cost: float | None) -> None:
         """Take note of what a reply cost.
 
-        After a cost that nobody knows no further call is made; an endpoint of the user's own is free then.
+        After a cost that nobody knows no further call is made; an endpoint of the user's own is
+        free then.
         """
         if cost is None and model.provider.hosted:
             self._unknown = model
         self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
 
     def holder(self, connection: sqlite3.Connection, amount: float) -> str:
-        """Return "" where so many dollars are left, else the owner of a call in flight that may leave room.
+        """Return "" where so many dollars are left, else the owner of a call that may leave room.
 
         Raises `BudgetError` where nothing is in flight.
         """
@@ -192,7 +201,7 @@ class Ceiling:
 
 
 def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
-    """Return the variable that has all clients of a sweep spend at most so much together, and say how exact that is.
+    """Return the variable that bounds what all clients of a sweep spend; say how exactly.
 
     hosts: each has a store of its own, and with it a part of the sum.
     """
@@ -206,12 +215,13 @@ def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
 
 
 class Store:
-    """Replies in a file that many processes change in short transactions, with a second layer of recorded replies.
+    """Replies in a file that many processes change, and recorded replies below them.
 
     path: the SQLite file, a relative one from the repository's root; by default `SELFEVAL_STORE` or
-    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default `data/sample`, in
-    replay mode then `data/recorded`. replay: serve recorded replies alone and raise `ReplayMiss` for any other request;
-    a folder is read instead of `data/recorded`; by default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
+    `data/store/responses.sqlite`. recorded: a folder of JSON lines (.jsonl, .jsonl.xz); by default
+    `data/sample`, in replay mode then `data/recorded`. replay: serve recorded replies alone and
+    raise `ReplayMiss` for any other request; a folder is read instead of `data/recorded`; by
+    default the environment's `SELFEVAL_REPLAY`, 1 or a folder.
     """
 
     def __init__(
@@ -367,7 +377,10 @@ class Store:
     # reading ---------------------------------------------------------------------------------------------------------
 
     def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
-        """Return the line of a recorded reply; a folder is read when the ones before it lack a key."""
+        """Return the line of a recorded reply.
+
+        A folder is read when the ones before it lack a key.
+        """
         for folder in self.recorded_folders:
             if folder not in self._lines:
                 self._lines[folder] = by_key(folder)
@@ -376,10 +389,11 @@ class Store:
         return None
 
     def look_up(self, requests: Mapping[str, str]) -> dict[str, dict]:
-        """Return {key: reply} of the requests that have one stored; {key: the request as canonical JSON}.
+        """Return {key: reply} of the requests that have one stored.
 
-        Where one was asked again it is the first reply that is an answer or a refusal, else the last. Raises
-        `ReplayMiss` in replay mode where one lacks a reply, naming what differs from the nearest recorded request.
+        {key: the request as canonical JSON}. Where one was asked again it is the first reply that
+        is an answer or a refusal, else the last. Raises `ReplayMiss` in replay mode where one lacks
+        a reply, naming what differs from the nearest recorded request.
         """
         stored: dict[str, str] = {}
         if not self.replay:
@@ -439,7 +453,10 @@ class Store:
             return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
 
     def outcomes(self) -> dict[str, int]:
-        """Return how many attempts ended in each way other than a reply; `abandoned` were in flight at a kill."""
+        """Return how many attempts ended in each way other than a reply.
+
+        `abandoned` were in flight at a kill.
+        """
         with self.read() as connection:
             return dict(
                 connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1")
@@ -450,10 +467,10 @@ class Store:
     async def claim(
         self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0
     ) -> dict | str | None:
-        """Wait until this request is ours to send (None), another process has its reply, or a batch has it (its name).
+        """Wait until this request is ours to send (None), stored, or in a batch (its name).
 
-        The claim reserves so many dollars under the ceiling, in the same transaction; raises `BudgetError` where that
-        cannot fit.
+        The claim reserves so many dollars under the ceiling, in the same transaction; raises
+        `BudgetError` where that cannot fit.
         """
         while True:
             with self.change() as connection:
@@ -467,7 +484,10 @@ class Store:
     def _claim(
         self, connection, key: str, ceiling: Ceiling | None, amount: float
     ) -> tuple[dict | None, str]:
-        """Return (the reply, ""), (None, "") where the claim is ours now, or (None, the owner) of what to wait for."""
+        """Return the reply, or who has the claim: "" where it is ours now.
+
+        An owner is somebody to wait for.
+        """
         stored = connection.execute("SELECT response FROM replies WHERE key = ?", (key,)).fetchone()
         if stored:
             return json.loads(stored[0]), ""
@@ -497,7 +517,10 @@ class Store:
         return None, ""
 
     def _is_abandoned(self, key: str, owner: str, since: float) -> bool:
-        """Return whether nobody is at work on a claim: its process has ended, or this one has dropped it."""
+        """Return whether nobody is at work on a claim.
+
+        Its process has ended, or this one has dropped it.
+        """
         if owner == own_name():
             return f"{self.path} {key}" not in in_flight
         return has_ended(owner, since)
@@ -540,8 +563,8 @@ class Store:
     ) -> None:
         """Give a claim back without a reply, and note how that came, if an outcome is given.
 
-        cost: dollars of replies that are not stored. batch: that waits for the batch which had it; a newer claim stays.
-        Where the file cannot be written now, the claim is left over.
+        cost: dollars of replies that are not stored. batch: that waits for the batch which had it;
+        a newer claim stays. Where the file cannot be written now, the claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
         with contextlib.suppress(StoreError), self.change() as connection:
@@ -558,7 +581,10 @@ class Store:
             connection.execute(query, (purse, cost))
 
     def forget_batch(self, batch: str) -> int:
-        """Free the requests of a batch to be sent again; return how many. Raises `InputError` for an unknown one."""
+        """Free the requests of a batch to be sent again.
+
+        Returns how many. Raises `InputError` for an unknown one.
+        """
         with self.change() as connection:
             if not connection.execute(
                 "UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)
@@ -571,7 +597,10 @@ class Store:
             ).rowcount
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
-        """Note an attempt that brought no reply, unless the file cannot be written now; it is never served."""
+        """Note an attempt that brought no reply, unless the file cannot be written now.
+
+        It is never served.
+        """
         with contextlib.suppress(StoreError), self.change() as connection:
             self._note(connection, key, outcome, detail)
 
@@ -581,7 +610,10 @@ class Store:
         )
 
     def _rescue(self, line: str, error: StoreError) -> StoreError:
-        """Put a reply that cannot be written into an export file beside the store; return the error that names it."""
+        """Put a reply that cannot be written into an export file beside the store.
+
+        Returns the error that names it.
+        """
         files = f"{self.path}.unwritten-*.jsonl"
         remedy = f"Run `selfeval store import {files}`, then the same command again."
         try:
@@ -603,9 +635,10 @@ class Store:
         return self._add((*read_line(*line), time.time()) for line in read_lines(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies of another store, all or none; return how many were new and how many known.
+        """Add the replies of another store, all or none.
 
-        Where both have a reply to the same request, ours stays. Merging the same again changes nothing.
+        Returns how many were new and how many known. Where both have a reply to the same request,
+        ours stays. Merging the same again changes nothing.
         """
         other = Store(path.absolute())
         with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
@@ -626,10 +659,10 @@ class Store:
         return new, known
 
     def export_file(self, path: Path, like: str = "%") -> int:
-        """Write the main layer as JSON lines in key order, whole or not at all; return the number of replies.
+        """Write the main layer as JSON lines in key order, whole or not at all.
 
-        In replay mode, only replies that the recordings lack. path: compressed where it ends in .xz. like: models LIKE
-        the pattern.
+        Returns the number of replies. In replay mode, only replies that the recordings lack. path:
+        compressed where it ends in .xz. like: models LIKE the pattern.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
@@ -646,7 +679,10 @@ class Store:
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let a file that may be somebody else's run nothing; raise where it has what a store never has."""
+    """Let a file that may be somebody else's run nothing.
+
+    Raises where it has what a store never has.
+    """
     connection.execute("PRAGMA trusted_schema=OFF")
     query = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
     for kind, name in connection.execute(query):
@@ -665,7 +701,10 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def place(path: Path | str | None = None) -> Path:
-    """Return where a store lies, by default the one of `SELFEVAL_STORE`: the same file from every working directory."""
+    """Return where a store lies, by default the one of `SELFEVAL_STORE`.
+
+    The same file from every working directory.
+    """
     given = path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite"
     return HOME / Path(given).expanduser()
 
@@ -689,7 +728,10 @@ def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
 
 
 def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
-    """Return (key, request, response) of a line of an export; raise `InputError` where it is no reply of ours."""
+    """Return (key, request, response) of a line of an export.
+
+    Raises `InputError` where it is no reply of ours.
+    """
     where = f"{path}, line {number}"
     try:
         row = json.loads(line)
@@ -700,7 +742,10 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
 
 
 def check_reply(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
-    """Return what an import brings; raise `InputError` where the client itself could not have stored it."""
+    """Return what an import brings.
+
+    Raises `InputError` where the client itself could not have stored it.
+    """
     try:
         if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
             raise ValueError(f"the key {key[:12]!r} is not that of its request")
@@ -711,7 +756,10 @@ def check_reply(where: Path | str, key: str, request: str, response: str) -> tup
 
 
 def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
-    """Return the lines of a folder's recorded replies by their keys; each is checked when it is served."""
+    """Return the lines of a folder's recorded replies by their keys.
+
+    Each is checked when it is served.
+    """
     found = {}
     files = [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
     for line in (line for file in files for line in read_lines(file)):

@@ -1,9 +1,10 @@
-"""Words of other languages that the readers of replies need: yes and no, "answer:", "I wrote this", "text 2".
+"""Words of other languages that the readers of replies need.
 
-A foreign word counts only where it cannot be another one: it stands alone, or first in a line or
-after a colon, and punctuation follows. `in_english` turns such words into the English ones, so that
-the readers' rules are the same for all languages. All functions see text as `scoring.normalise`
-leaves it, but `with_english_places` also sees text as it was typed.
+Yes and no, "answer:", "I wrote this", "text 2". A foreign word counts only where it cannot be
+another one: it stands alone, or first in a line or after a colon, and punctuation follows.
+`in_english` turns such words into the English ones, so that the readers' rules are the same for all
+languages. All functions see text as `scoring.normalise` leaves it, but `with_english_places` also
+sees text as it was typed.
 """
 
 import re
@@ -114,7 +115,7 @@ _PLACE = re.compile(
 
 
 def in_english(text: str) -> str:
-    """Return a text with "Antwort:" as "answer:", a heading "Verdict" too, and its "ja" as "yes"."""
+    """Return a text with "Antwort:" as "answer:", a heading too, and its "ja" as "yes"."""
     text = _HEADING.sub("answer:", _MARKER.sub(" answer:", text))
     return _WORD.sub(_english_word, text)
 
@@ -163,7 +164,10 @@ def without_claims(text: str) -> str:
 
 
 def denies_or_claims(sentence: str) -> set[bool]:
-    """Return the claims of a sentence about a text, with False where it holds a negation of another language."""
+    """Return the claims of a sentence about a text.
+
+    False is among them where it holds a negation of another language.
+    """
     return claims(sentence) or ({False} if _NEGATION.search(sentence) else set())
 
 

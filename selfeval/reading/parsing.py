@@ -1,10 +1,10 @@
 """Read an answer out of a reply, or say that there is none.
 
-`parse_choice` finds the candidate that a reply names, `parse_yes_no` its YES or NO. Both go from the most explicit
-statement to the least: the first step that finds any answer decides, and where that step finds two different ones
-there is no answer. Nothing is guessed, nothing has a default, the order of the candidates is never looked at.
-All patterns see text that `normalise` has made plain, and look at bounded stretches of it, so that time grows
-linearly with the reply.
+`parse_choice` finds the candidate that a reply names, `parse_yes_no` its YES or NO. Both go from
+the most explicit statement to the least: the first step that finds any answer decides, and where
+that step finds two different ones there is no answer. Nothing is guessed, nothing has a default,
+the order of the candidates is never looked at. All patterns see text that `normalise` has made
+plain, and look at bounded stretches of it, so that time grows linearly with the reply.
 """
 
 import operator
@@ -297,8 +297,8 @@ def attempt(read: Callable, *args, failed=None) -> tuple[Any, str | None]:
 def normalise(text: str) -> str:
     """Fold away how a reply is typed: width, hyphens, quotes, markdown, spacing and case.
 
-    Line breaks stay, because an answer on a line of its own is a clear one. Characters are folded one at a time:
-    NFKC over a whole text is quadratic where somebody piles up accents.
+    Line breaks stay, because an answer on a line of its own is a clear one. Characters are folded
+    one at a time: NFKC over a whole text is quadratic where somebody piles up accents.
     """
     text = re.sub(r"[^\x00-\x7f]", _fold, text.translate(FOLDED))
     text = re.sub(r"[^\S\n]+", " ", "\n".join(text.splitlines())).casefold()
@@ -336,9 +336,9 @@ def unwrap(text: str, marker: str = "\nAnswer: ") -> str:
 def plain_answer(reply: str | None) -> str:
     """Return the part of a reply that can hold an answer, normalised; empty where there is none.
 
-    Dropped: thinking, texts that begin with "error", and of a JSON object all but its answer (or its text values if no
-    key says so). An answer tag and a box become "answer:" on a line of its own, and so do the words of other languages
-    for it.
+    Dropped: thinking, texts that begin with "error", and of a JSON object all but its answer (or
+    its text values if no key says so). An answer tag and a box become "answer:" on a line of its
+    own, and so do the words of other languages for it.
     """
     text = normalise(unwrap(without_thinking(reply or "")))
     if re.match(r"\W{0,8}error\b", text):
@@ -351,7 +351,10 @@ def plain_answer(reply: str | None) -> str:
 
 
 def place(value, most: int = 2) -> int | None:
-    """Return a place, from 1 to most, as files write it: 2, "2.0", "A", "(b)", "Response A", "first"; else None."""
+    """Return a place, from 1 to most, as files write it.
+
+    2, "2.0", "A", "(b)", "Response A", "first"; else None.
+    """
     found = _PLACE.fullmatch(str(value).strip().removesuffix(".0"))
     if not found:
         return None
@@ -360,19 +363,28 @@ def place(value, most: int = 2) -> int | None:
 
 
 def letter(value) -> int | None:
-    """Return the place that a letter alone stands for, from 1: "b", "(B)", "Option B"; else None."""
+    """Return the place that a letter alone stands for, from 1: "b", "(B)", "Option B".
+
+    Else None.
+    """
     found = _PLACE.fullmatch(str(value))
     return ord(found[2].lower()) - 96 if found and found[2] and not found[3] else None
 
 
 def at_letter(value, shown: Sequence[str]) -> str | None:
-    """Return which of those shown a letter alone stands for; None where it is no letter, or one beyond them."""
+    """Return which of those shown a letter alone stands for.
+
+    None where it is no letter, or one beyond them.
+    """
     at = letter(value)
     return shown[at - 1] if at and at <= len(shown) else None
 
 
 def bare_name(reply) -> str | None:
-    """Return what a reply consists of if that can be a name: "ChatGPT.", {"author": "Llama 2"}; else None."""
+    """Return what a reply consists of if that can be a name: "ChatGPT.", {"author": "Llama 2"}.
+
+    Else None.
+    """
     found = _NAME.match(text := plain_answer(reply)) if isinstance(reply, str) else None
     if not found or text[found.end() :].strip(" .!\"')"):
         return None
@@ -385,7 +397,10 @@ def bare_name(reply) -> str | None:
 
 
 def credited_name(reply: str) -> str | None:
-    """Return the first capitalised name that a reply gives as an author's: "I think ChatGPT wrote it"; else None."""
+    """Return the first capitalised name that a reply gives as an author's.
+
+    "I think ChatGPT wrote it"; else None.
+    """
     for found in _CREDITED.finditer(reply := reply.replace("’", "'")):
         name, clause = (
             found[1].rstrip(".-+"),
@@ -402,24 +417,28 @@ def credited_name(reply: str) -> str | None:
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
     """Return the id of the one candidate that a reply names, or None.
 
-    `candidates` maps ids to further names. The id and its last path part are names too, the last part only while no
-    other candidate lays claim to it. Case, hyphens, spaces and quotes do not matter; the longest name wins, and a name
-    inside the longer name of a model that is no candidate ("gpt-4.1-nano") is not named. A name in a question, denied
-    ("not X", "X is unlikely", "rather than X") or doubted ("whether X") does not count.
+    `candidates` maps ids to further names. The id and its last path part are names too, the last
+    part only while no other candidate lays claim to it. Case, hyphens, spaces and quotes do not
+    matter; the longest name wins, and a name inside the longer name of a model that is no candidate
+    ("gpt-4.1-nano") is not named. A name in a question, denied ("not X", "X is unlikely", "rather
+    than X") or doubted ("whether X") does not count.
 
-    What counts as a clear choice, the first that names anybody deciding:
-    1. the sentence after "final answer" (choice, guess, ...);
-    2. the sentence after "answer:", "my guess is", "I would choose" and the like;
-    3. lines that hold a name and nothing else, list items apart;
-    4. the whole reply, where it says more of a candidate than how it writes ("X usually writes longer").
-    Two candidates at the deciding step are no answer, nor is one that the reply takes back ("On reflection it is not
-    X") or doubts anew ("Actually, X or Y"). Raises `InputError` when two candidates share a name.
+    What counts as a clear choice, the first that names anybody deciding: 1. the sentence after
+    "final answer" (choice, guess, ...); 2. the sentence after "answer:", "my guess is", "I would
+    choose" and the like; 3. lines that hold a name and nothing else, list items apart; 4. the whole
+    reply, where it says more of a candidate than how it writes ("X usually writes longer"). Two
+    candidates at the deciding step are no answer, nor is one that the reply takes back ("On
+    reflection it is not X") or doubts anew ("Actually, X or Y"). Raises `InputError` when two
+    candidates share a name.
     """
     return choice_in(plain_answer(reply), candidates)
 
 
 def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the id of the one candidate that a `plain_answer` names, or None, as `parse_choice` does for a reply."""
+    """Return the id of the one candidate that a `plain_answer` names, or None.
+
+    As `parse_choice` does for a reply.
+    """
     table = (
         (owner, (names,) if isinstance(names, str) else tuple(names))
         for owner, names in candidates.items()
@@ -461,12 +480,17 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
 
 
 def is_answer(value: Mapping) -> bool:
-    """Tell whether an object has the form of a constrained answer: {"answer": true}, {"text_1": ...}."""
+    """Tell whether an object has the form of a constrained answer.
+
+    {"answer": true}, {"text_1": ...}.
+    """
     return any(key in _ANSWER_KEYS or re.fullmatch(r"text_\d+", str(key)) for key in value)
 
 
 def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False) -> bool | None:
-    """Return True for YES, False for NO, None for anything else; a whole reply may be a code (Y, true, self, ...).
+    """Return True for YES, False for NO, None for anything else.
+
+    A whole reply may be a code (Y, true, self, ...).
 
     What counts, the first that finds an answer deciding:
     1. the word after "final answer" (verdict, ...);
@@ -479,9 +503,9 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
     one that the reply takes back ("On reflection I did not write this").
     Style ("does not sound like me") says nothing about authorship, and "cannot know" holds no NO.
 
-    yes: False where YES says that another wrote the text, and True is returned for NO; None where the question was
-    another one, so that what a sentence says of the author answers nothing. asked: YES or NO was asked for, so that one
-    word of another language ("ja") and nothing else is one.
+    yes: False where YES says that another wrote the text, and True is returned for NO; None where
+    the question was another one, so that what a sentence says of the author answers nothing. asked:
+    YES or NO was asked for, so that one word of another language ("ja") and nothing else is one.
     """
     if not asked and languages.is_lone_word(normalise(reply or "")):
         return None
@@ -514,7 +538,10 @@ def _free_words(text: str, yes: bool | None) -> tuple[set[bool], int]:
 
 
 def _counts(text: str, match: re.Match[str], last: int) -> bool:
-    """Tell whether a word stands where an answer does: first in a line, last, or after who wrote the text was asked."""
+    """Tell whether a word stands where an answer does.
+
+    First in a line, last, or after who wrote the text was asked.
+    """
     before = text[max(0, match.start() - 300) : match.start()].rstrip()
     after_question = before.endswith("?")
     if after_question and not _ASKS_AUTHOR.search(_last_sentence(before)):
@@ -533,10 +560,10 @@ def _last_sentence(text: str) -> str:
 
 
 def lineup_entry(reply: str | None, position) -> str:
-    """Return what a reply to a lineup says of the text at a position: "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}.
+    """Return what a reply to a lineup says of the text at a position.
 
-    Letters are places where no number is one. Empty where nothing is said of it; where it is named on several lines,
-    all of them.
+    "Text 2: Grok 4", "2. Grok 4", {"text_2": ...}. Letters are places where no number is one. Empty
+    where nothing is said of it; where it is named on several lines, all of them.
     """
     reply = without_thinking(reply or "")
     if reply.startswith("{"):
@@ -550,7 +577,7 @@ def lineup_entry(reply: str | None, position) -> str:
 
 
 def parse_likelihood(reply: str | None) -> float | None:
-    """Return the probability, 0 to 1, that stands in percent below a reply's answer or in its JSON, or None."""
+    """Return the probability that stands in percent below an answer or in its JSON, or None."""
     text = normalise(without_thinking(reply or ""))
     answer, _, last = text.rpartition("\n")
     found = _LIKELY_JSON.search(text) or (_LIKELY.fullmatch(last) if answer else None)
@@ -574,7 +601,10 @@ def _end(text: str, begin: int) -> int:
 
 
 def name_key(name: str) -> str:
-    """Return a name without what typing changes: case, spaces, hyphens, quotes; equal names have equal keys."""
+    """Return a name without what typing changes: case, spaces, hyphens, quotes.
+
+    Equal names have equal keys.
+    """
     return _key(normalise(name))
 
 
@@ -592,7 +622,10 @@ def _tokens(name: str) -> list[str]:
 def _names(
     candidates: tuple[tuple[str, tuple[str, ...]], ...],
 ) -> tuple[re.Pattern, re.Pattern, dict[str, str]]:
-    """Build the patterns of a name, longest first, and of a line with nothing else; and {a name's key: its owner}."""
+    """Build the patterns of a name, longest first, and of a line with nothing else.
+
+    And {a name's key: its owner}.
+    """
     owners: dict[str, str] = {}
     written: dict[str, str] = {}  # {a name as it is written: its key}
     listed = [
@@ -617,7 +650,10 @@ def _names(
 
 
 def _name_pattern(name: str) -> str:
-    """Match a name however its parts are joined: "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini", "GPT-4.1 (mini"."""
+    """Match a name however its parts are joined.
+
+    "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini", "GPT-4.1 (mini".
+    """
     pattern, before = "", ""
     for token in _tokens(name):
         if token == "(":
@@ -631,12 +667,15 @@ def _name_pattern(name: str) -> str:
 
 
 def _takes_back(text: str, turn: re.Match[str]) -> bool:
-    """Tell whether the sentence with a turn ("On reflection it is not") denies something without a name."""
+    """Tell whether a sentence with a turn ("On reflection it is not") denies without a name."""
     return bool(_UNSAID.search(text, turn.start(), _end(text, turn.end())))
 
 
 def _after_turns(text: str, found: set[bool], end: int, yes: bool | None) -> set[bool]:
-    """Return the verdicts found up to an end, with those that the reply turns to after it; none where it takes back."""
+    """Return the verdicts found up to an end, with those that the reply turns to after it.
+
+    None where it takes back.
+    """
     turn = _TURN.search(text, end)
     if not turn:
         return found
@@ -648,7 +687,10 @@ def _after_turns(text: str, found: set[bool], end: int, yes: bool | None) -> set
 def _names_in(
     text: str, mentions: Sequence[tuple[int, int, str]], begin: int
 ) -> tuple[set[str], set[str]]:
-    """Return who is named and who is denied; `begin` is where the thought starts at the earliest."""
+    """Return who is named and who is denied.
+
+    `begin` is where the thought starts at the earliest.
+    """
     yes: set[str] = set()
     no: set[str] = set()
     denied_until = -1
@@ -673,7 +715,10 @@ def _names_in(
 
 @lru_cache(maxsize=4096)
 def _stance(before: str, after: str) -> str:
-    """Return how a name stands between what is before and after it: denied, asked, cut off in a list, or named."""
+    """Return how a name stands between what is before and after it.
+
+    Denied, asked, cut off in a list, or named.
+    """
     clause = _NO_DENIAL.sub(" ", _BREAK.split(before)[-1])
     if _DENIED_BEFORE.search(clause) or _SPEAKER.fullmatch(clause) or _DENIED_AFTER.match(after):
         return "denied"
@@ -683,7 +728,10 @@ def _stance(before: str, after: str) -> str:
 
 
 def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[bool]:
-    """Read one YES or NO: nothing where it answers something else, both where its sentence contradicts it."""
+    """Return the verdicts of one YES or NO.
+
+    There is none where it answers something else, and both where its sentence contradicts it.
+    """
     is_other_matter = languages.is_about_other_matter(text[match.end() : match.end() + 80])
     if is_other_matter or _NOT_AN_ANSWER.match(text, match.end()):
         return set()
@@ -694,7 +742,10 @@ def _word_verdicts(text: str, match: re.Match[str], yes: bool | None) -> set[boo
 
 
 def _claims(text: str) -> set[bool]:
-    """Collect what sentences say of who wrote the text; where a reply turns, only what follows counts."""
+    """Collect what sentences say of who wrote the text.
+
+    Where a reply turns, only what follows counts.
+    """
     turn = _TURN.search(text)
     if not turn:
         return _stated(text)
@@ -715,9 +766,10 @@ def _stated(text: str) -> set[bool]:
 
 
 def _statement(before: str, claim: str, after: str, verdict: bool) -> set[bool]:
-    """Return what a sentence says that holds the words of a claim; nothing where it doubts it or denies it twice.
+    """Return what a sentence says that holds the words of a claim.
 
-    "Not written by a human" does not say by whom: a denial turns only the writer's claim.
+    Nothing where it doubts it or denies it twice. "Not written by a human" does not say by whom: a
+    denial turns only the writer's claim.
     """
     negated = bool(_NEGATED.search(before + claim))
     if denied := _DENIED_CLAIM.search(before) or _CLAIM_DENIED.match(after):

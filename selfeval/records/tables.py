@@ -1,4 +1,4 @@
-"""Tables on disk: where files of records are, and reading and writing them, ours and those of others."""
+"""Tables on disk: where files of records are, and how they are read and written."""
 
 import bz2
 import contextlib
@@ -78,12 +78,12 @@ PARTS = (
 
 
 def _opened(path: Path) -> TextIO:
-    """Open a text file, packed or not, in UTF-8 or in the UTF-16 that Excel and PowerShell write."""
+    """Open a text file, packed or not, in UTF-8 or the UTF-16 of Excel and PowerShell."""
     return PACKED.get(path.suffix.lower(), open)(path, "rt", encoding=_encoding(path))
 
 
 def check_size(path: Path) -> None:
-    """Raise `InputError` where a line of a file, or what a packed one holds, is longer than what is read."""
+    """Refuse a file with a line, or packed content, that is longer than what is read."""
     with contextlib.suppress(
         EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile
     ):  # said on reading
@@ -99,7 +99,10 @@ def _encoding(path: Path) -> str:
 
 
 def _read_separated(path: Path) -> pd.DataFrame:
-    """Return a table whose first line tells what separates its columns; with semicolons, numbers have a comma."""
+    """Return a table whose first line tells what separates its columns.
+
+    With semicolons, numbers have a comma.
+    """
     with _opened(path) as file:
         heading = file.readline()
     named = re.fullmatch(r"sep=(.)\s*", heading)  # Excel's own line, above the headings
@@ -151,23 +154,35 @@ WRITERS = {  # kind of records: what writes such files
 
 
 def data_path(path: str | Path) -> Path:
-    """Return where to write: the path itself if absolute, else below `data/`, from many working directories."""
+    """Return where to write.
+
+    The path itself if absolute, else below `data/`, from many working directories.
+    """
     return shipped(_below(Path(), path))
 
 
 def corpus_file(corpus: str) -> Path:
-    """Return the file of a corpus to write: a name below `data/corpora/`, or a path to a folder or file."""
+    """Return the file of a corpus to write.
+
+    A name below `data/corpora/`, or a path to a folder or file.
+    """
     path = _below(DATA / "corpora", corpus)
     return path if path.suffix in (".jsonl", ".json", ".csv") else path / HELD_IN["texts"][0]
 
 
 def path_to_read(path: str | Path) -> Path:
-    """Return a file or folder to read: one in the current folder, else below `data/`; raise where there is neither."""
+    """Return a file or folder to read: one in the current folder, else below `data/`.
+
+    Raises where there is neither.
+    """
     return _first(path, Path.cwd() / _below(Path(), path), data_path(path))
 
 
 def corpus_to_read(corpus: str | Path) -> Path:
-    """Return the file of a corpus to read: a path as for `path_to_read`, else a name below `data/corpora/`."""
+    """Return the file of a corpus to read.
+
+    A path as for `path_to_read`, else a name below `data/corpora/`.
+    """
     places = [
         Path.cwd() / _below(Path(), corpus),
         data_path(corpus),
@@ -177,7 +192,10 @@ def corpus_to_read(corpus: str | Path) -> Path:
 
 
 def _text_file(place: Path) -> Path:
-    """Return the file of texts in a folder, or the only one below it; several below it are several corpora."""
+    """Return the file of texts in a folder, or the only one below it.
+
+    Several below it are several corpora.
+    """
     if not place.is_dir():
         return place
     [name] = HELD_IN["texts"]
@@ -193,7 +211,10 @@ def _text_file(place: Path) -> Path:
 
 
 def files_of(kind: str, name: str | Path) -> list[Path]:
-    """Return the files that hold records of a kind (`HELD_IN`): the file that is named, or those below a folder."""
+    """Return the files that hold records of a kind (`HELD_IN`).
+
+    The file that is named, or those below a folder.
+    """
     path = path_to_read(name).resolve()
     if not path.is_dir():
         return [path]
@@ -209,7 +230,10 @@ def files_of(kind: str, name: str | Path) -> list[Path]:
 
 
 def _first(name: str | Path, *places: Path) -> Path:
-    """Return the first of these places where something is, and say which where a name fits two; raise for none."""
+    """Return the first of these places where something is, and say which where a name fits two.
+
+    Raises for none.
+    """
     existing = {path.resolve(): path for path in places if path.exists()}
     if existing:
         first, *others = existing.values()
@@ -239,7 +263,10 @@ def fields_of(response: Response, *names: str) -> dict:
 
 
 def call_fields(request: Request, response: Response) -> dict:
-    """Return what every record says of the call behind it: who served it, what was thought and what was sent."""
+    """Return what every record says of the call behind it.
+
+    Who served it, what was thought and what was sent.
+    """
     sent = {
         "messages": request.full()[0],
         "adapted": response.adapted,
@@ -252,20 +279,24 @@ def call_fields(request: Request, response: Response) -> dict:
 
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
-    """Write rows as JSON lines, whole or not at all; a lone surrogate, which UTF-8 cannot hold, as its escape."""
+    """Write rows as JSON lines, whole or not at all.
+
+    A lone surrogate, which UTF-8 cannot hold, as its escape.
+    """
     write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV without its index, whole or not at all; what a spreadsheet would compute begins with '.
+    """Write a table as CSV without its index, whole or not at all.
 
-    Numbers have six significant digits: the last bits of a float differ between machines.
+    What a spreadsheet would compute begins with '. Numbers have six significant digits: the last
+    bits of a float differ between machines.
     """
     write_whole(path, for_spreadsheet(table).to_csv(index=False, float_format="%.6g"))
 
 
 def for_spreadsheet(table):
-    """Return a copy of a DataFrame in which no text, heads included, is a formula to a spreadsheet: it begins with '.
+    """Return a copy of a DataFrame in which no text is a formula: it begins with '.
 
     So does what stands behind a semicolon, a tab or a line break, at which some divide a cell. Line
     breaks are \\n: a bare \\r would end the row. Numbers stay numbers, and texts like "-0.12
@@ -300,12 +331,18 @@ def _is_computed(part: str) -> bool:
 
 
 def read_jsonl(path: Path) -> list[dict]:
-    """Return the rows of a JSON lines file (or of one JSON list); raise `InputError` naming a broken line."""
+    """Return the rows of a JSON lines file (or of one JSON list).
+
+    Raises `InputError` naming a broken line.
+    """
     return list(json_rows(path))
 
 
 def json_rows(path: Path) -> Iterator[dict]:
-    """Yield the rows of a JSON lines file one at a time, so that a large file is never in memory as a whole."""
+    """Yield the rows of a JSON lines file one at a time.
+
+    So a large file is never in memory as a whole.
+    """
     row = None
     check_size(path)
     try:
@@ -325,9 +362,10 @@ def json_rows(path: Path) -> Iterator[dict]:
 
 
 def _json_values(path: Path, file: TextIO) -> Iterator:
-    """Yield what each line holds; where a line only begins an object or a list, what it and the rest hold.
+    """Yield what each line holds.
 
-    Of a file that is one object, with its records under a name such as `data`, these are yielded.
+    Where a line only begins an object or a list, what it and the rest hold. Of a file that is one
+    object, with its records under a name such as `data`, these are yielded.
     """
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     first = next(lines, None)
@@ -366,7 +404,10 @@ def _rows_in(path: Path, number: int, value) -> list:
 
 
 def _name_of_rows(value) -> str:
-    """Return under which name an object holds its records, "" where it is a record or a log itself."""
+    """Return under which name an object holds its records.
+
+    "" is for a record or a log itself.
+    """
     if not isinstance(value, dict) or "eval" in value:
         return ""
     names = [name for name in value if name in ROWS or (len(value) == 1 and name not in PARTS)]
@@ -374,7 +415,10 @@ def _name_of_rows(value) -> str:
 
 
 def _rows_under(path: Path, value: dict, name: str) -> list:
-    """Return the records that an object holds under a name, and say so; refuse where it holds them under several."""
+    """Return the records that an object holds under a name, and say so.
+
+    Refuse where it holds them under several.
+    """
     if {*value} == {"columns", "index", "data"}:  # as `to_json(orient="split")` of pandas writes it
         return rows_of(pd.DataFrame(value["data"], columns=value["columns"]))
     if not all(isinstance(row, dict) for row in value[name]):
@@ -394,9 +438,10 @@ def _rows_under(path: Path, value: dict, name: str) -> list:
 
 
 def logged(value) -> list:
-    """Return what is inside of one JSON object: the samples of a log of Inspect AI, or the rows of a table by columns.
+    """Return what is inside of one JSON object.
 
-    Of a log that `save` wrote these are its records. Anything else stays as it is.
+    The samples of a log of Inspect AI, or the rows of a table by columns. Of a log that `save`
+    wrote these are its records. Anything else stays as it is.
     """
     if not isinstance(value, dict):
         return [value]
@@ -448,7 +493,7 @@ def are_files(source) -> bool:
 
 
 def rows_of(source: Rows) -> list[dict]:
-    """Return rows: those of a DataFrame, in which what is missing is null, of dictionaries, or of a file.
+    """Return the rows of a DataFrame (what is missing is null), of dictionaries, or of a file.
 
     Rows in which nothing stands are passed over; raises `InputError` where there is no other.
     """
@@ -474,9 +519,10 @@ def are_columns(source: Mapping) -> bool:
 
 
 def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame without the rows in which nothing stands, as a spreadsheet keeps them below or between others.
+    """Return a frame without the rows in which nothing stands.
 
-    The number that pandas gives a row when it writes its index counts as nothing.
+    As a spreadsheet keeps them below or between others. The number that pandas gives a row when it
+    writes its index counts as nothing.
     """
     empty = frame.loc[:, [str(name) not in ("Unnamed: 0", "index", "") for name in frame]]
     for at in range(empty.shape[1]):
@@ -514,7 +560,10 @@ def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
-    """Return the rows of a file that may be somebody else's: JSON lines, or a table that pandas reads (CSV, Excel)."""
+    """Return the rows of a file that may be somebody else's.
+
+    JSON lines, or a table that pandas reads (CSV, Excel).
+    """
     ending = path.suffix.lower()
     if ending in PACKED_OTHERWISE:
         raise InputError(f"{path} is packed; unpack it, or pack the file by itself as .gz.")
@@ -540,7 +589,10 @@ def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
 def called_otherwise(
     where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Return {their heading: our field} for fields that are not there by our name and by one other; say so aloud."""
+    """Return {their heading.
+
+    Our field} for fields that are not there by our name and by one other; say so aloud.
+    """
     there, found = [*there], {}
     for field, others in headings.items():
         same = [name for name in there if str(name).strip().casefold() in (field, *others)]

@@ -1,4 +1,7 @@
-"""Texts and what they were written on: authors' texts, writing prompts, and what people wrote in chats."""
+"""Texts and what they were written on.
+
+Authors' texts, writing prompts, and what people wrote in chats.
+"""
 
 import contextlib
 import hashlib
@@ -38,11 +41,11 @@ MARKUP = re.compile(r"https?://|www\.|<[^>]*>")
 
 
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
-    """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique: of a file, a DataFrame, rows or texts.
+    """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique.
 
-    Texts may be a list, also written as JSON, a Series, or {prompt_id: prompt}. A prompt without an
-    id gets one from its words. limit: only the first `limit`; 0 = all. Raises `InputError` that
-    names the place where the form is broken.
+    Of a file, a DataFrame, rows or texts. Texts may be a list, also written as JSON, a Series, or
+    {prompt_id: prompt}. A prompt without an id gets one from its words. limit: only the first
+    `limit`; 0 = all. Raises `InputError` that names the place where the form is broken.
     """
     check_whole("limit", limit)
     source = listed(source, "prompts")
@@ -89,7 +92,10 @@ def _placed(where: str | Path, number: int) -> Iterator[None]:
 
 
 def _check_texts(row: Mapping, *wanted: str) -> None:
-    """Raise `InputError` unless these fields of a record are non-empty texts; "author/model" is either."""
+    """Raise `InputError` unless these fields of a record are non-empty texts.
+
+    "author/model" is either.
+    """
     for names in wanted:
         given = [name for name in names.split("/") if name in row]
         if not given:
@@ -113,7 +119,10 @@ def _either(names: str) -> str:
 
 
 def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
-    """Raise `InputError` where an earlier prompt or text has this id; seen: {id: number of its record}."""
+    """Raise `InputError` where an earlier prompt or text has this id.
+
+    Seen: {id: number of its record}.
+    """
     first = seen.setdefault(row[f"{field}_id"], number)
     if first != number:
         said = f"the {field} {row[field]!r:.80} has the same `{field}_id` as record {first}"
@@ -126,7 +135,10 @@ def prompt_id_of(prompt: str) -> str:
 
 
 def spelling_key(name: str) -> str:
-    """Return what two spellings of a name share: all but case, blanks, width, accents' form and invisible signs."""
+    """Return what two spellings of a name share.
+
+    All but case, blanks, width, accents' form and invisible signs.
+    """
     seen = "".join(
         sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf"
     )
@@ -136,7 +148,7 @@ def spelling_key(name: str) -> str:
 def one_spelling(
     counts: Mapping[str, int], known: dict[str, str] | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Return {spelling: the one that stays} of names that are spelled in several ways, and what is said of them.
+    """Return {spelling: the one that stays} of names, and sentences on them.
 
     counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling
     that stays} of what was read before, to which these are added.
@@ -157,12 +169,13 @@ def one_spelling(
 
 
 def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
-    """Return the text records of a corpus: ours, the published format, or a table with author, prompt, text.
+    """Return the text records of a corpus.
 
-    corpus: a name below data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}.
-    limit: only the first `limit` prompts, with all texts on them; 0 = all. Two spellings of an
-    author are one, and a printed line says so. Raises `InputError` for a file that is missing,
-    empty, broken, or has two texts with one id.
+    Ours, the published format, or a table with author, prompt, text. corpus: a name below
+    data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}. limit: only the first
+    `limit` prompts, with all texts on them; 0 = all. Two spellings of an author are one, and a
+    printed line says so. Raises `InputError` for a file that is missing, empty, broken, or has two
+    texts with one id.
     """
     check_whole("limit", limit)
     where = "`texts`"
@@ -201,9 +214,10 @@ def _with_our_fields(where: str | Path, rows: list[dict], headings: Mapping) -> 
 
 
 def _by_author(source):
-    """Return rows of texts by author and prompt, {author: {prompt: text, or a list of texts}}; else the source itself.
+    """Return rows of texts by author and prompt, {author: {prompt: text, or a list of texts}}.
 
-    Raises `InputError` for {author: texts}, which does not say what they were written on.
+    Else the source itself. Raises `InputError` for {author: texts}, which does not say what they
+    were written on.
     """
     if not isinstance(source, Mapping) or not source or {"author", "model", "text"} & {*source}:
         return source
@@ -221,7 +235,10 @@ def _by_author(source):
 
 
 def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
-    """Say of how many texts two authors wrote the same words: nobody can tell whose such a text is."""
+    """Say of how many texts two authors wrote the same words.
+
+    Nobody can tell whose such a text is.
+    """
     authors_of = {}
     for text in texts:
         authors_of.setdefault(text["text"].strip(), {})[text["author"]] = None
@@ -266,7 +283,10 @@ def is_text(value) -> bool:
 def text_fields(
     author: str, display: str, prompt_id: str, prompt: str, sample: int, text: str
 ) -> dict:
-    """Return what every text record begins with; the id (52 bits) does not depend on the rest of the corpus."""
+    """Return what every text record begins with.
+
+    The id (52 bits) does not depend on the rest of the corpus.
+    """
     identity = json.dumps([author, prompt_id, sample, text])
     text_id = int(hashlib.sha256(identity.encode()).hexdigest()[:13], 16)
     first = {"text_id": text_id, "prompt_id": prompt_id, "prompt": prompt, "sample": sample}
@@ -283,15 +303,16 @@ def text_fields(
 
 @cache
 def chats() -> tuple[dict, ...]:
-    """Return what people wrote: the usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018.
+    """Return what people wrote.
 
-    In the dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of
-    `speaker` (A spoke first), `text` and `timestamp` (of the first message, UTC). Speakers and
-    times are real. Read as they are, the chats hold surprises: 3,150 have a single message, 33
-    messages are blank, a speaker often sends several in a row, and in quick chats questions and
-    answers cross. A chat here has two speakers; messages in a row are one turn, joined by line
-    breaks; blank ones are left out, and chats with a turn of more than LONGEST_TURN characters, a
-    link or a tag are not used. Nothing is corrected, and nothing rude is taken out.
+    The usable of the 7,168 chats in `chitchat-dataset` (MIT), a competition of 2018. In the
+    dataset's order: `chat_id`, `topic` (what the site proposed, or "") and `turns` of `speaker` (A
+    spoke first), `text` and `timestamp` (of the first message, UTC). Speakers and times are real.
+    Read as they are, the chats hold surprises: 3,150 have a single message, 33 messages are blank,
+    a speaker often sends several in a row, and in quick chats questions and answers cross. A chat
+    here has two speakers; messages in a row are one turn, joined by line breaks; blank ones are
+    left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
+    used. Nothing is corrected, and nothing rude is taken out.
     """
     path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
     raw = json.loads(path.read_text(encoding="utf-8"))
