@@ -93,7 +93,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         'return not (request.cut_counts and response.status == "length" and response.text.strip())',
         "return True",
     ),
-    ("providers/dry_runs.py", 'for k in ("low", "high")', 'for k in ("high", "high")'),
+    ("providers/dry_runs.py", 'for end in ("low", "high"):', 'for end in ("high", "high"):'),
     # stats
     (
         "statistics/intervals.py",

@@ -75,7 +75,7 @@ SHOW = "print(dict(os.environ)); os.environ"
 FAIL = """
 def broken(headers, environment):
     raise ValueError(f"refused {headers}")
-broken({"Authorization": "Bearer " + get("openai:m").provider.key}, dict(os.environ))
+broken({"Authorization": "Bearer " + get("openai:m").provider.read_key()}, dict(os.environ))
 """
 
 

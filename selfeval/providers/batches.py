@@ -270,7 +270,7 @@ class Batches(Endpoint):
 
         how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
         return openai.AsyncOpenAI(
-            api_key=self.provider.key or "none", http_client=await self._connect(), **how
+            api_key=self.provider.read_key() or "none", http_client=await self._connect(), **how
         )
 
 

@@ -67,21 +67,22 @@ class Tally:
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
         if self.calls:
-            money = f"${dry_runs.dollars(self.cost)}"
-            if self.unpriced:
-                priced, unknown = (
-                    self.calls - self.unpriced,
-                    f"price unknown for {self.unpriced} calls",
-                )
-                money = f"{unknown}, {money} for the other {priced}" if priced > 0 else unknown
-            parts[0] += (
-                f" ({self.tokens} tokens{f', {self.cached} of them cached' * bool(self.cached)}, {money})"
-            )
+            cached = f", {self.cached} of them cached" if self.cached else ""
+            parts = [f"{self.calls} model calls ({self.tokens} tokens{cached}, {self._money()})"]
         if self.again:
             parts.append(f"{self.again} of them asked again")
         if self.simulated:
             parts.append(f"{self.simulated} simulated replies")
         return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
+
+    def _money(self) -> str:
+        """Return what the calls cost, and for how many nobody knows."""
+        known = f"${dry_runs.dollars(self.cost)}"
+        if not self.unpriced:
+            return known
+        unknown = f"price unknown for {self.unpriced} calls"
+        priced = self.calls - self.unpriced
+        return f"{unknown}, {known} for the other {priced}" if priced > 0 else unknown
 
 
 tallies: list[Tally] = []  # of all clients of this process: a notebook may use several

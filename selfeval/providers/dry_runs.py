@@ -22,9 +22,19 @@ from selfeval.providers import models
 from selfeval.providers.models import Model
 from selfeval.providers.request import WORDS, Request, Response, estimate, is_computed
 
-LARGEST_COPY = 1_000_000  # bytes of a file; larger ones are linked, and replaced as a whole where they are written
-COUNTS = "stored to_buy in_batches prompt_tokens_low prompt_tokens_high reply_tokens_low reply_tokens_high".split()
-WORD = 3  # tokens for two words, and one more: what a text of so many words takes
+# bytes of a file; larger ones are linked, and replaced as a whole where they are written
+LARGEST_COPY = 1_000_000
+COUNTS = (
+    "stored",
+    "to_buy",
+    "in_batches",
+    "prompt_tokens_low",
+    "prompt_tokens_high",
+    "reply_tokens_low",
+    "reply_tokens_high",
+)
+# tokens for two words, and one more: what a text of so many words takes
+WORD = 3
 _counts: ContextVar[str] = ContextVar("counts", default="")
 
 
@@ -72,13 +82,16 @@ def price(model: Model, count: dict) -> tuple[float, float] | None:
         return 0.0, 0.0
     if model.price is None:
         return None
-    inside, outside = model.price["input"] / 1e6, model.price["output"] / 1e6
-    low, high = (
-        count[f"prompt_tokens_{k}"] * inside + count[f"reply_tokens_{k}"] * outside
-        for k in ("low", "high")
-    )
-    part = 1 - count["in_batches"] / count["to_buy"] / 2
-    return low * part, high * part
+    per_token_in = model.price["input"] / 1e6
+    per_token_out = model.price["output"] / 1e6
+    share_in_batches = count["in_batches"] / count["to_buy"]
+    paid = 1 - share_in_batches / 2
+    ends = []
+    for end in ("low", "high"):
+        prompts = count[f"prompt_tokens_{end}"] * per_token_in
+        replies = count[f"reply_tokens_{end}"] * per_token_out
+        ends.append((prompts + replies) * paid)
+    return ends[0], ends[1]
 
 
 def prices(counts: Path):
@@ -91,18 +104,18 @@ def prices(counts: Path):
     requests: dict[str, dict] = {}
     for file in sorted(counts.glob("calls/*.jsonl")):
         for line in map(json.loads, file.read_text("utf-8").splitlines()):
-            if (
-                line["to_buy"] or line["key"] not in requests
-            ):  # stored, and to be asked again by another
+            # one may be stored, and to be asked again by another
+            if line["to_buy"] or line["key"] not in requests:
                 requests[line["key"]] = line
-    counted = pd.DataFrame([*requests.values()], columns=["model", *COUNTS]).fillna(0)
-    found = counted.groupby("model", sort=False).sum().astype(int).reset_index()
-    usd = [price(models.get(row["model"]), row) or (None, None) for row in found.to_dict("records")]
-    found = found if found["in_batches"].any() else found.drop(columns="in_batches")
-    low, high = (
-        pd.Series([ends[k] for ends in usd], dtype=float) for k in (0, 1)
-    )  # null also where all are
-    return found.assign(usd_low=low, usd_high=high)
+    lines = pd.DataFrame([*requests.values()], columns=["model", *COUNTS])
+    counted = lines.fillna(0).groupby("model", sort=False).sum().astype(int).reset_index()
+    ends = []
+    for row in counted.to_dict("records"):
+        ends.append(price(models.get(row["model"]), row) or (None, None))
+    if not counted["in_batches"].any():
+        counted = counted.drop(columns="in_batches")
+    usd = pd.DataFrame(ends, columns=["usd_low", "usd_high"], dtype=float)
+    return counted.join(usd)
 
 
 def print_calls(counted) -> int:
@@ -110,7 +123,8 @@ def print_calls(counted) -> int:
 
     Returns the number of calls to buy. counted: what `selfeval.providers.dry_runs.prices` returns.
     """
-    stored, to_buy = (int(counted[name].sum()) for name in ("stored", "to_buy"))
+    stored = int(counted["stored"].sum())
+    to_buy = int(counted["to_buy"].sum())
     print(f"{stored} replies are stored, {to_buy} to buy")
     if len(counted):
         if "in_batches" in counted:
@@ -128,13 +142,13 @@ def price_sentence(counted) -> str:
     """
     unpriced = counted[counted["usd_low"].isna()]
     priced = counted.drop(unpriced.index)
-    low, high = (dollars(priced[f"usd_{end}"].astype(float).sum()) for end in ("low", "high"))
+    low = dollars(priced["usd_low"].sum())
+    high = dollars(priced["usd_high"].sum())
     known = f"{low} USD for replies of typical length, {high} USD for the longest that limits allow"
     if unpriced.empty:
         return known
-    unknown = (
-        f"price unknown for {unpriced['to_buy'].sum():,} calls ({', '.join(unpriced['model'])})"
-    )
+    calls = unpriced["to_buy"].sum()
+    unknown = f"price unknown for {calls:,} calls ({', '.join(unpriced['model'])})"
     others = priced["to_buy"].sum()
     if not others:
         return unknown
@@ -146,7 +160,8 @@ def dollars(amount: float) -> str:
 
     What costs anything is not shown as nothing.
     """
-    return f"{math.ceil(round(amount * 10_000, 6)) / 10_000:.4f}"
+    units = math.ceil(round(amount * 10_000, 6))
+    return f"{units / 10_000:.4f}"
 
 
 def reply(
@@ -157,28 +172,40 @@ def reply(
     Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can
     be at most.
     """
-    text, model = stand_in(messages, parameters, request.key), request.model
-    if not is_computed(model):
-        prompt, answer = estimate(
-            messages, model.with_room(parameters) if model.reasoning else parameters, model
-        )
-        written = sum(
-            len(str(message.get("content")).encode(errors="replace")) // 4 + 4
-            for message in messages
-        )
-        typical = len(text.split()) * WORD // 2 + 1 if " " in text else len(text) // 4 + 2
-        line = {
-            "key": request.key,
-            "model": model.id,
-            "stored": 0,
-            "to_buy": 1,
-            "in_batches": int(in_batch),
-        }
-        line |= {"prompt_tokens_low": min(written, prompt), "prompt_tokens_high": prompt}
-        _write(line | {"reply_tokens_low": min(typical, answer), "reply_tokens_high": answer})
-    chances = [("", -1.0 - int(request.key[:2], 16))] if "likelihood" in parameters else None
+    text = stand_in(messages, parameters, request.key)
+    if not is_computed(request.model):
+        _write(_counted(request, messages, parameters, text) | {"in_batches": int(in_batch)})
+    logprobs = None
+    if "likelihood" in parameters:
+        logprobs = [("", -1.0 - int(request.key[:2], 16))]
     usage = {"prompt": 0, "completion": 0}
-    return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=chances)
+    return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=logprobs)
+
+
+def _counted(request: Request, messages: list[dict], parameters: dict, text: str) -> dict:
+    """Return what a request counts for: the tokens of its prompt, and of a reply such as a text."""
+    model = request.model
+    if model.reasoning:
+        parameters = model.with_room(parameters)
+    prompt, answer = estimate(messages, parameters, model)
+    written = 0
+    for message in messages:
+        content = str(message.get("content")).encode(errors="replace")
+        written += len(content) // 4 + 4
+    words = text.split()
+    typical = len(text) // 4 + 2
+    if len(words) > 1:
+        typical = len(words) * WORD // 2 + 1
+    return {
+        "key": request.key,
+        "model": model.id,
+        "stored": 0,
+        "to_buy": 1,
+        "prompt_tokens_low": min(written, prompt),
+        "prompt_tokens_high": prompt,
+        "reply_tokens_low": min(typical, answer),
+        "reply_tokens_high": answer,
+    }
 
 
 def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
@@ -188,17 +215,17 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
     draw = random.Random(key)
     if "embedding" in parameters:
         return json.dumps([draw.random(), draw.random()])
-    form = (parameters.get("response_format") or {}).get("json_schema") or {}
     wanted = re.findall(r"(\d+) words", str(messages[-1]["content"]))
-    length = min(int(wanted[-1]) if wanted else 12, 5000)
+    length = min(int(wanted[-1]), 5000) if wanted else 0
+    response_format = parameters.get("response_format") or {}
+    form = response_format.get("json_schema") or {}
     if "schema" in form:
-        return json.dumps(_instance(form["schema"], draw, length if wanted else 0))
-    return (
-        " ".join(
-            [f"Stand-in {draw.random()}", *(draw.choice(WORDS) for _ in range(max(length - 2, 1)))]
-        )
-        + "."
-    )
+        return json.dumps(_instance(form["schema"], draw, length))
+    words = [f"Stand-in {draw.random()}"]
+    if not wanted:
+        length = 12
+    words += [draw.choice(WORDS) for _ in range(max(length - 2, 1))]
+    return f"{' '.join(words)}."
 
 
 def _instance(schema: dict, draw: random.Random, words: int):
@@ -209,7 +236,8 @@ def _instance(schema: dict, draw: random.Random, words: int):
     if "enum" in schema:
         return draw.choice(schema["enum"])
     if schema["type"] == "object":
-        return {name: _instance(part, draw, words) for name, part in schema["properties"].items()}
+        parts = schema["properties"].items()
+        return {name: _instance(part, draw, words) for name, part in parts}
     if schema["type"] == "array":
         return [_instance(schema["items"], draw, words)]
     more = [draw.choice(WORDS) for _ in range(words - 5)]
@@ -225,11 +253,12 @@ def inside(value, root: Path):
     There the file or folder is seen as it is.
     """
     if isinstance(value, list):
-        return [inside(each, root) for each in value]
-    path = (
-        Path(value).expanduser() if isinstance(value, str) and value[:1] in ("/", "~") else Path()
-    )
-    if len(path.parts) < 3 or any(folder.is_relative_to(path) for folder in (ROOT, Path.home())):
+        return [inside(part, root) for part in value]
+    if not isinstance(value, str) or value[:1] not in ("/", "~"):
+        return value
+    path = Path(value).expanduser()
+    holds_all = ROOT.is_relative_to(path) or Path.home().is_relative_to(path)
+    if len(path.parts) < 3 or holds_all:
         return value
     mirror(path, root)
     return f"{root}{path}"
@@ -241,9 +270,11 @@ def mirror(path: Path, root: Path) -> None:
     What is written there leaves the original alone.
     """
     for file in path.rglob("*") if path.is_dir() else [path]:
-        there = Path(f"{root}{file}")
-        if file.is_file() and not there.exists():
-            there.parent.mkdir(parents=True, exist_ok=True)
-            there.symlink_to(file) if file.stat().st_size > LARGEST_COPY else shutil.copyfile(
-                file, there
-            )
+        copy = Path(f"{root}{file}")
+        if not file.is_file() or copy.exists():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.stat().st_size > LARGEST_COPY:
+            copy.symlink_to(file)
+        else:
+            shutil.copyfile(file, copy)

@@ -83,31 +83,32 @@ def require(model: Model, batch: bool = False) -> None:
     """
     provider = model.provider
     if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
-        has = f"the provider `{provider.name}` of {model.id!r} has no field 'batch' in data/models.yaml"
-        raise InputError(
-            f"`batch` cannot be used, since {has}; ask without batches, or without this model."
-        )
+        which = f"the provider `{provider.name}` of {model.id!r}"
+        has = f"{which} has no field 'batch' in data/models.yaml"
+        remedy = "ask without batches, or without this model"
+        raise InputError(f"`batch` cannot be used, since {has}; {remedy}.")
     if is_computed(model) or model.call or dry_runs.folder():  # a dry run asks nobody
         return
     served = f"The model {model.id!r} is served by `{provider.name}`"
+    key = provider.read_key() or ""
     if provider.embedded:
         model_file(provider)
-    elif provider.keys and not (provider.key and provider.key.isascii()):
+    elif provider.keys and not (key and key.isascii()):
         where = f"set {provider.keys[0]} in the environment or in a .env file beside README.md"
         raise ProviderError(f"{served}, which needs an API key in plain letters: {where}.")
     elif not (provider.url or "").startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
-    elif (
-        (provider.key or has_password(provider.url))
-        and not provider.plain_http
-        and is_open_to_readers(provider.url)
-    ):
+    elif (key or has_password(provider.url)) and _is_sent_in_the_open(provider):
         way = f"to {provider.address} as plain text, which others on the way can read"
-        remedy = (
-            "use https, or set `plain_http: true` in its entry of the registry (docs/strangers.md)"
-        )
+        entry = "its entry of the registry (docs/strangers.md)"
+        remedy = f"use https, or set `plain_http: true` in {entry}"
         raise ProviderError(f"{served}, and its key would go {way}; {remedy}.")
+
+
+def _is_sent_in_the_open(provider: Provider) -> bool:
+    """Tell whether others can read what goes to a provider, and nobody said that this is meant."""
+    return not provider.plain_http and is_open_to_readers(provider.url)
 
 
 def list_models():

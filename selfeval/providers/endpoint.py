@@ -133,7 +133,7 @@ def read_reply(response, model: Model, **more) -> Response:
     over.
     """
     try:
-        body = read_body(response, model.provider.key or "")
+        body = read_body(response, model.provider.read_key() or "")
     except Filtered as failure:
         ident = response.headers.get("x-request-id")
         said = {"finish_reason": "content_filter", "error": failure.detail, "request_id": ident}
@@ -977,7 +977,7 @@ class Endpoint:
 
         async with self._connecting:
             if self._client is None:
-                url, key = self.provider.url, self.provider.key
+                url, key = self.provider.url, self.provider.read_key()
                 if self.provider.embedded:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -59,12 +59,17 @@ def _load_env(file: Path) -> None:
     if not INSTALLED:
         load_dotenv(file)
         return
-    given = {name: value for name, value in dotenv_values(file).items() if value is not None}
-    for name, value in given.items():
+    passed_over = []
+    for name, value in dotenv_values(file).items():
+        if value is None:
+            continue
         if is_secret_name(name):
             os.environ.setdefault(name, value)
-    if passed_over := [name for name in given if LEADS.fullmatch(name) and name not in os.environ]:
-        what = f"{', '.join(passed_over)} of {file} is not used, since only keys are taken from a folder's .env"
+        if LEADS.fullmatch(name) and name not in os.environ:
+            passed_over.append(name)
+    if passed_over:
+        rule = "is not used, since only keys are taken from a folder's .env"
+        what = f"{', '.join(passed_over)} of {file} {rule}"
         print(f"{what}; set it in the environment.", file=sys.stderr)
 
 
@@ -106,18 +111,21 @@ class Provider:
         """Return the address in use, with the environment's override."""
         return (self.base_url_env and os.environ.get(self.base_url_env)) or self.base_url
 
-    @property
-    def key(self) -> str | None:
-        """Return the API key, or None where none is set."""
-        if name := self.key_variable:
-            READ[name] = os.environ[name].strip()
-            return READ[name]
-        return None
+    def read_key(self) -> str | None:
+        """Return the API key, or None where none is set; from now on it is not shown."""
+        name = self.key_variable
+        if name is None:
+            return None
+        READ[name] = os.environ[name].strip()
+        return READ[name]
 
     @property
     def key_variable(self) -> str | None:
         """Return the name of the variable that has the API key, or None where none is set."""
-        return next((name for name in self.keys if os.environ.get(name, "").strip()), None)
+        for name in self.keys:
+            if os.environ.get(name, "").strip():
+                return name
+        return None
 
     @property
     def key_source(self) -> str:
@@ -128,7 +136,8 @@ class Provider:
         name = self.key_variable
         if name is None:
             return ""
-        in_file = (dotenv_values(HOME / ".env").get(name) or "").strip()
+        in_file = dotenv_values(HOME / ".env").get(name) or ""
+        in_file = in_file.strip()
         if not in_file:
             return f"{name} in the environment"
         if in_file == os.environ[name].strip():
@@ -150,12 +159,17 @@ class Provider:
         The base URL only for an endpoint of the user's own.
         """
         if self.embedded:
-            name = self.embedded.get("provider", self.name)
-            return {"provider": name} | {
-                k: self.embedded[k] for k in ("sha256", "engine", "settings")
+            return {
+                "provider": self.embedded.get("provider", self.name),
+                "sha256": self.embedded["sha256"],
+                "engine": self.embedded["engine"],
+                "settings": self.embedded["settings"],
             }
-        own = not self.hosted or self.url != self.base_url
-        return {"provider": self.name} | ({"base_url": self.address} if own and self.url else {})
+        identity = {"provider": self.name}
+        is_own = not self.hosted or self.url != self.base_url
+        if is_own and self.url:
+            identity["base_url"] = self.address
+        return identity
 
 
 @dataclass(frozen=True)
@@ -194,16 +208,18 @@ class Model:
 
     def in_batches(self) -> "Model":
         """Return the model with half of its price, as batches have it."""
-        return replace(
-            self, price=self.price and {part: usd / 2 for part, usd in self.price.items()}
-        )
+        if self.price is None:
+            return self
+        half = {part: usd / 2 for part, usd in self.price.items()}
+        return replace(self, price=half)
 
     def with_room(self, parameters: dict) -> dict:
         """Return parameters whose most tokens of a reply leave room for thinking besides."""
-        limits = ("max_tokens", "max_completion_tokens")
-        return parameters | {
-            k: v + self.reasoning_tokens for k, v in parameters.items() if k in limits
-        }
+        limits = {"max_tokens", "max_completion_tokens"}
+        with_room = dict(parameters)
+        for name in limits & parameters.keys():
+            with_room[name] += self.reasoning_tokens
+        return with_room
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -248,84 +264,100 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
         file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
         try:
             content = read_yaml(path.read_text(encoding="utf-8")) or {}
-        except (
-            OSError,
-            ValueError,
-            RecursionError,
-            yaml.YAMLError,
-        ) as error:  # 2026-13-45 is a ValueError
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+            # 2026-13-45 is a ValueError
             raise InputError(f"{file} cannot be read: {error}.") from error
         registry = decode(_Registry, content, file)
         ours = dict(providers)
         for name, entry in (registry.providers or {}).items():
-            providers[name] = decode(
-                Provider, {"name": name, **(entry or {})}, file, "providers", name
-            )
+            fields = {"name": name, **(entry or {})}
+            providers[name] = decode(Provider, fields, file, "providers", name)
             _say_what_moves(file, providers[name], ours)
-        own = [
-            _model(entry, providers, file, number, folder)
-            for number, entry in enumerate(registry.models or ())
-        ]
-        for what, names in (
-            ("id", [m.id for m in own]),
-            ("display", [m.display.strip().casefold() for m in own]),
-        ):
-            if twice := _twice(names):
-                raise InputError(
-                    f"{file} gives the {what} {twice!r} to two models; each needs its own."
-                )
+        own = []
+        for number, entry in enumerate(registry.models or ()):
+            own.append(_model(entry, providers, file, number, folder))
+        _check_distinct(own, file)
         models |= {model.id: model for model in own}
-    _ = [provider.key for provider in providers.values()]  # from now on they are not shown
-    # A provider that a later file replaces is replaced for the models of all files: no key goes where it was before.
-    return providers, {
-        i: replace(m, provider=providers.get(m.provider.name, m.provider))
-        for i, m in models.items()
+    for provider in providers.values():
+        provider.read_key()  # from now on it is not shown
+    # A provider that a later file replaces is replaced for the models of all files: no key goes
+    # where it was before.
+    for name, model in models.items():
+        provider = providers.get(model.provider.name, model.provider)
+        models[name] = replace(model, provider=provider)
+    return providers, models
+
+
+def _check_distinct(models: Sequence[Model], file: str) -> None:
+    """Refuse two models of a file with one id or display name."""
+    names = {
+        "id": [model.id for model in models],
+        "display": [model.display.strip().casefold() for model in models],
     }
+    for what, given in names.items():
+        twice = _twice(given)
+        if twice:
+            raise InputError(
+                f"{file} gives the {what} {twice!r} to two models; each needs its own."
+            )
 
 
 def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider]) -> None:
     """Say where a file of the user's leads a provider, or a key, of our registry."""
-    homes = {key: each.base_url for each in ours.values() if each.hosted for key in each.keys}
+    homes = {}
+    for other in ours.values():
+        if other.hosted:
+            homes |= dict.fromkeys(other.keys, other.base_url)
     before = ours.get(provider.name)
-    said = []
+    does = []
     if before and before.hosted and provider.url != before.base_url:
-        said.append(f"asks `{provider.name}` at {provider.address} and not at {before.base_url}")
-    if keys := [key for key in provider.keys if homes.get(key, provider.url) != provider.url]:
-        said.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
-    if said:
-        print(
-            f"{file} {', and '.join(said)}; use it only if that is meant (docs/strangers.md).",
-            file=sys.stderr,
-        )
+        does.append(f"asks `{provider.name}` at {provider.address} and not at {before.base_url}")
+    keys = [key for key in provider.keys if homes.get(key, provider.url) != provider.url]
+    if keys:
+        does.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
+    if does:
+        remedy = "use it only if that is meant (docs/strangers.md)"
+        print(f"{file} {', and '.join(does)}; {remedy}.", file=sys.stderr)
 
 
 def _twice(names: list[str]) -> str | None:
-    return next((name for name in names if names.count(name) > 1), None)
+    """Return the first name that stands there twice."""
+    for name in names:
+        if names.count(name) > 1:
+            return name
+    return None
 
 
 def _model(
     entry: dict, providers: dict[str, Provider], file: str, number: int, folder: Path | None
 ) -> Model:
-    provider, api_name = _split(str(entry.get("id")), providers)
+    """Return the model of an entry of a registry's file."""
+    name = entry.get("id")
+    provider, api_name = _split(str(name), providers)
     if "provider" in entry:
-        provider, api_name = providers.get(str(entry["provider"])), entry.get("id")
-    rest = {name: value for name, value in entry.items() if name not in ("provider", "model")}
-    rest |= {"provider": provider, "api_name": entry.get("model", api_name)}
+        provider = providers.get(str(entry["provider"]))
+        api_name = name
+    fields = dict(entry)
+    fields["provider"] = provider
+    fields["api_name"] = fields.pop("model", api_name)
     if "gguf" in entry or "context" in entry:
-        rest |= _file_entry(entry, providers[GGUF], file, folder or shipped("models.yaml").parent)
+        base = folder or shipped("models.yaml").parent
+        fields |= _file_entry(entry, providers[GGUF], file, base)
     if entry.get("provider") == PYTHON and provider is None:
-        name = str(entry.get("model"))
-        if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
-            rule = "a function is named as `package.module:function`, in the file of SELFEVAL_MODELS alone"
-            raise InputError(
-                f"{file} is wrong at models.{entry.get('id')}.model: {rule}, got {name!r:.80}."
-            )
-        rest |= {
-            "provider": Provider(PYTHON),
-            "api_name": entry.get("id"),
-            "call": _function(name, folder),
-        }
-    return decode(Model, rest, file, "models", str(entry.get("id", number)))
+        fields |= _function_entry(entry, file, folder)
+    return decode(Model, fields, file, "models", str(entry.get("id", number)))
+
+
+def _function_entry(entry: dict, file: str, folder: Path | None) -> dict:
+    """Return the fields of a model that is a function; folder: of the user's registry."""
+    name = str(entry.get("model"))
+    if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
+        form = "a function is named as `package.module:function`"
+        rule = f"{form}, in the file of SELFEVAL_MODELS alone"
+        where = f"models.{entry.get('id')}.model"
+        raise InputError(f"{file} is wrong at {where}: {rule}, got {name!r:.80}.")
+    function = _function(name, folder)
+    return {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": function}
 
 
 def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:
@@ -334,12 +366,10 @@ def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dic
     Its path goes on from the registry's folder.
     """
     if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
-        rule = (
-            "an embedded file has `gguf: path` and may have `context`, and no `provider` or `model`"
-        )
-        raise InputError(
-            f"{file} is wrong at models.{entry.get('id')}: {rule}; take one or the other out."
-        )
+        has = "an embedded file has `gguf: path` and may have `context`"
+        rule = f"{has}, and no `provider` or `model`"
+        where = f"models.{entry.get('id')}"
+        raise InputError(f"{file} is wrong at {where}: {rule}; take one or the other out.")
     return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
 
 
@@ -361,7 +391,8 @@ def decode(kind: type, entry: dict, file: str, *place: str):
     elif isinstance(value, str | int | float):  # what is more may be without end
         rule = f"{rule}, got {value!r}"
     where = ".".join((*place, *map(str, wrong["loc"])))
-    raise InputError(redact(f"{file} is wrong{f' at {where}' * bool(where)}: {rule}."))
+    place = f" at {where}" if where else ""
+    raise InputError(redact(f"{file} is wrong{place}: {rule}."))
 
 
 @cache
@@ -420,14 +451,12 @@ def get(model_id: str | Model | Callable) -> Model:
     if provider and provider.name == GGUF and provider.embedded:
         path = Path(api_name).absolute()
         return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
-    if (
-        provider is None
-        or provider.name in ("local", "sim")
-        or not all(part.strip() for part in api_name.split("/"))
-    ):
+    is_ours = provider is None or provider.name in ("local", "sim")
+    if is_ours or not all(part.strip() for part in api_name.split("/")):
         raise InputError(
-            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists the registry; others "
-            f"are written `developer/model` (OpenRouter) or `provider:model` (by {', '.join(providers())})."
+            f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists "
+            "the registry; others are written `developer/model` (OpenRouter) or `provider:model` "
+            f"(by {', '.join(providers())})."
         )
     twin = listed.get(api_name) or listed.get(f"{provider.name}/{api_name}")
     if twin is None:
@@ -509,10 +538,11 @@ def check_part(model: Model, part: str) -> Model:
     """
     if _plays(model, part):
         return model
-    able = [
-        each.id for each in models().values() if each.simulation is not None and _plays(each, part)
-    ]
-    others = f"{', '.join(able[:-1])} and {able[-1]}" if len(able) > 1 else able[0]
+    simulated = [other for other in models().values() if other.simulation is not None]
+    able = [other.id for other in simulated if _plays(other, part)]
+    others = able[-1]
+    if len(able) > 1:
+        others = f"{', '.join(able[:-1])} and {others}"
     raise InputError(f"{model.id} cannot {part}; {others} can.")
 
 
@@ -521,11 +551,10 @@ def stripped(value):
 
     Other values, and such a text, as they are.
     """
-    if not isinstance(value, str) or (
-        value == value.strip() and unicodedata.is_normalized("NFC", value)
-    ):
+    if not isinstance(value, str):
         return value
-    return unicodedata.normalize("NFC", value.strip())
+    bare = unicodedata.normalize("NFC", value.strip())
+    return value if value == bare else bare
 
 
 def _plays(model: Model, part: str) -> bool:
@@ -536,10 +565,9 @@ def _plays(model: Model, part: str) -> bool:
     if model.simulation is None or model.provider.name != "sim":
         return True
     role = model.simulation.get("role") or "recognition"
-    known = {role for roles in PLAYED_BY.values() for role in roles}
-    return (
-        role in PLAYED_BY[part] or role not in known
-    )  # an unknown one is refused where it is to answer
+    known = set().union(*PLAYED_BY.values())
+    # an unknown one is refused where it is to answer
+    return role in PLAYED_BY[part] or role not in known
 
 
 def get_all(
@@ -551,32 +579,35 @@ def get_all(
     `InputError` for an unknown id, an empty list, one model given twice, or a simulated one that
     cannot play the part.
     """
-    ids = listed(ids, "models")
-    if isinstance(ids, Mapping):
-        ids = [
-            _given(str(name), call) if callable(call) else get(call) for name, call in ids.items()
-        ]
-    ids = (
-        [ids]
-        if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable)
-        else list(ids)
-    )
-    if not ids:
+    chosen = _chosen(listed(ids, "models"))
+    if not chosen:
         raise InputError("A list of models must name at least one, got [].")
-    found = [get(i) for i in ids]
-    for model in found:
+    for model in chosen:
         check_name("models", model.id)
-        if (name := stripped(model.id)) != model.id:
-            raise InputError(
-                f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}; write it so."
-            )
-    if twice := _twice([model.id for model in found]):
+        name = stripped(model.id)
+        if name != model.id:
+            rule = f"`models` has the name {model.id!r:.80}, which files hold as {name!r:.80}"
+            raise InputError(f"{rule}; write it so.")
+    twice = _twice([model.id for model in chosen])
+    if twice:
         called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
     if part:
-        for model in found:
+        for model in chosen:
             check_part(model, part)
-    return found
+    return chosen
+
+
+def _chosen(ids) -> list[Model]:
+    """Return the models of a list, of one id or function, or of functions by name."""
+    if isinstance(ids, Mapping):
+        chosen = []
+        for name, call in ids.items():
+            chosen.append(_given(str(name), call) if callable(call) else get(call))
+        return chosen
+    if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable):
+        return [get(ids)]
+    return [get(one) for one in ids]
 
 
 def listed(given, name: str):
@@ -588,20 +619,23 @@ def listed(given, name: str):
     if not isinstance(given, str) or not given.lstrip().startswith("["):
         return given
     with suppress(yaml.YAMLError):
-        if isinstance(found := read_yaml(given), list):
-            return found
+        value = read_yaml(given)
+        if isinstance(value, list):
+            return value
     raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
 
 
 def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
     """Return {id: its `family` or `developer`}, also of ids at another provider."""
-    found = {}
-    for i in ids:
+    groups = {}
+    for name in ids:
         with suppress(InputError):  # people, and labels of files made elsewhere
-            found[i] = getattr(models().get(i) or get(i), by)
-    return {i: group for i, group in found.items() if group}
+            model = models().get(name) or get(name)
+            groups[name] = getattr(model, by)
+    return {name: group for name, group in groups.items() if group}
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Return {id: display name} of the ids that the registry lists."""
-    return {i: models()[i].display for i in ids if i in models()}
+    registered = models()
+    return {name: registered[name].display for name in ids if name in registered}

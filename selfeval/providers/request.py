@@ -57,11 +57,11 @@ class Request:
             if messages[0]["role"] == "system":
                 system, rest = [self.model.system, messages[0]["content"]], messages[1:]
             messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
-        parameters = {
-            k: v
-            for k, v in (own | self.parameters).items()
-            if v is not None and own.get(k, 0) is not None
-        }
+        parameters = {}
+        for name, value in (own | self.parameters).items():
+            is_excluded = name in own and own[name] is None
+            if value is not None and not is_excluded:
+                parameters[name] = value
         if self.model.provider.seeded:
             parameters["seed"] = self.seed * 1_000_000 + self.sample
         return messages, parameters
@@ -71,9 +71,9 @@ class Request:
         """Return everything that can change the reply, and nothing else, as canonical JSON."""
         messages, parameters = self.full()
         asked = {"messages": messages, "parameters": parameters, "sample": self.sample}
-        return canonical(
-            asked | {"provider": self.model.provider.identity(), "model": self.model.api_name}
-        )
+        asked["provider"] = self.model.provider.identity()
+        asked["model"] = self.model.api_name
+        return canonical(asked)
 
     @cached_property
     def key(self) -> str:
@@ -137,18 +137,20 @@ class Response:
     earlier: list[str] = field(default_factory=list)
 
     def __post_init__(self):
-        vars(self).update(
-            {name: readable(value) for name, value in vars(self).items() if isinstance(value, str)}
-        )
+        for name, value in vars(self).items():
+            if isinstance(value, str):
+                vars(self)[name] = readable(value)
 
     def to_dict(self) -> dict:
         """Return the fields that hold something, for JSON."""
-        return {k: v for k, v in vars(self).items() if v not in (None, {}, [])}
+        fields = vars(self).items()
+        return {name: value for name, value in fields if value not in (None, {}, [])}
 
     @property
     def only_thought(self) -> bool:
         """Tell whether a model that had no room for thinking spent on it all that it was given."""
-        had_room = any(isinstance(new, int) for new in (self.adapted or {}).values())
+        changed = (self.adapted or {}).values()
+        had_room = any(isinstance(value, int) for value in changed)
         return self.status == "length" and not self.text.strip() and not had_room
 
     def without_thinking(self) -> "Response":
@@ -166,7 +168,8 @@ class Response:
     @classmethod
     def from_dict(cls, values: dict) -> "Response":
         """Return the response that `to_dict` wrote; fields of other versions are passed over."""
-        return cls(**{k: v for k, v in values.items() if k in cls.__dataclass_fields__})
+        known = values.keys() & cls.__dataclass_fields__.keys()
+        return cls(**{name: values[name] for name in known})
 
 
 def is_computed(model: Model) -> bool:
@@ -179,7 +182,9 @@ def is_computed(model: Model) -> bool:
 
 async def compute(request: Request) -> Response:
     """Return the response of a simulated model, or of a function of the user's."""
-    return await ask_callable(request.model.call or partial(answer, request), *request.full())
+    function = request.model.call or partial(answer, request)
+    messages, parameters = request.full()
+    return await ask_callable(function, messages, parameters)
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
@@ -238,10 +243,10 @@ def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int,
     As far as that can be told before.
     """
     unlimited = model.provider.answer_tokens + model.reasoning * model.reasoning_tokens
-    prompt = sum(
-        len(str(message.get("content")).encode(errors="replace")) // BYTES + 8
-        for message in messages
-    )
+    prompt = 0
+    for message in messages:
+        content = str(message.get("content")).encode(errors="replace")
+        prompt += len(content) // BYTES + 8
     return prompt, parameters.get("max_tokens") or parameters.get(
         "max_completion_tokens"
     ) or unlimited
@@ -313,7 +318,8 @@ def fenced(text: str) -> str:
 
 def titled(title: str, text: str) -> str:
     """Return a text with its title, between two equal lines that it does not contain."""
-    return f"{title}, between the two lines {mark_of(text)}:\n\n{mark_of(text)}\n{text}\n{mark_of(text)}\n\n"
+    mark = mark_of(text)
+    return f"{title}, between the two lines {mark}:\n\n{mark}\n{text}\n{mark}\n\n"
 
 
 def blocks(question: str) -> list[tuple[str, str]]:
@@ -321,16 +327,17 @@ def blocks(question: str) -> list[tuple[str, str]]:
 
     The title of a lone text is empty.
     """
-    return [(m["title"] or "", m["text"]) for m in _BLOCK.finditer(question)]
+    matches = _BLOCK.finditer(question)
+    return [(match["title"] or "", match["text"]) for match in matches]
 
 
 def choice_format(choices: Mapping[str, Sequence]) -> dict:
     """Return a `response_format` for a JSON object with one of the options in each field."""
     kinds = {str: "string", int: "integer"}
-    fields = {
-        f: {"type": kinds[type(options[0])], "enum": list(options)}
-        for f, options in choices.items()
-    }
+    fields = {}
+    for name, options in choices.items():
+        kind = kinds[type(options[0])]
+        fields[name] = {"type": kind, "enum": list(options)}
     return object_format(next(iter(choices)), fields)
 
 
@@ -376,7 +383,8 @@ def answer(request: Request, messages: list[dict], **parameters) -> Response:
             f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`."
         )
     seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
-    draw = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]))
+    digest = hashlib.sha256(seed.encode()).digest()
+    draw = random.Random(int.from_bytes(digest[:8]))
     text = reply(model, rates, messages, draw)
     usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
     return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
@@ -386,7 +394,8 @@ def write(model: Model, question: str, draw: random.Random) -> str:
     """Write a text with the model's tell, of as many words as the question asks for."""
     wanted = re.search(r"(\d+) words", question)
     words: list[str] = []
-    while len(words) < (int(wanted[1]) if wanted else 60):
+    length = int(wanted[1]) if wanted else 60
+    while len(words) < length:
         first, second, third = draw.sample(WORDS, 3)
         words += ["The", first, second, draw.choice(VERBS), "a", third, tell(model.id) + "."]
     return " ".join(words)
@@ -396,13 +405,16 @@ def write(model: Model, question: str, draw: random.Random) -> str:
 def tell(author: str) -> str:
     """Return the word that an author's texts carry: four syllables from a hash of its id."""
     digest = hashlib.sha256(author.encode()).digest()
-    return "".join(
-        "bdfgklmnprstvz"[digest[i] % 14] + "aeiou"[digest[i + 1] % 5] for i in range(0, 8, 2)
-    )
+    syllables = []
+    for first, second in zip(digest[0:8:2], digest[1:8:2], strict=True):
+        consonant = "bdfgklmnprstvz"[first % 14]
+        syllables.append(consonant + "aeiou"[second % 5])
+    return "".join(syllables)
 
 
 def author_of(text: str) -> str | None:
     """Return the id of the simulated author whose tell stands in a text, or None."""
-    return next(
-        (m.id for m in models().values() if m.provider.name == "sim" and tell(m.id) in text), None
-    )
+    for model in models().values():
+        if model.provider.name == "sim" and tell(model.id) in text:
+            return model.id
+    return None
