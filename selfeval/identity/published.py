@@ -40,11 +40,18 @@ from selfeval.secrets import visible
 from selfeval.statistics.intervals import Rate, check_level
 
 __all__ = [
-    "AdversarialMockProvider", "EvalRunner", "Message", "MockProvider", "ModelResponse", "Provider", "ProviderError",
-]  # fmt: skip
+    "AdversarialMockProvider",
+    "EvalRunner",
+    "Message",
+    "MockProvider",
+    "ModelResponse",
+    "Provider",
+    "ProviderError",
+]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
-EXCERPT = 200  # characters
+# characters of a reply that is shown
+EXCERPT = 200
 
 
 class Fields(dict):

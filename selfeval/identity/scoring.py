@@ -405,25 +405,30 @@ class _Walk:
             return True
         if self.first and self.kind == "it" and word not in ("the", "a", "an", *MARKS - {","}):
             return False
-        previous = self.words[number - 1]
         if word in MARKS:
-            self.before = self.before if word in "\"'([:" else "mark"
+            if word not in "\"'([:":
+                self.before = "mark"
         elif word in WORDS["naming"]:
-            self.pending, self.before = False, "naming"
-        elif not self.pending and (
-            word in WORDS["for_makers"] or (word == "of" and previous in WORDS["belongs"])
-        ):
+            self.pending = False
+            self.before = "naming"
+        elif not self.pending and self._leads_to_maker(number, word):
             self.before = "by"
         elif word in WORDS["articles"]:
-            self.free, self.before = (
-                FREE,
-                self.before if self.before in ("by", "naming", "of") else "article",
-            )
+            self.free = FREE
+            if self.before not in ("by", "naming", "of"):
+                self.before = "article"
         elif word in WORDS["nouns"]:
-            self.pending, self.before = False, "noun"
+            self.pending = False
+            self.before = "noun"
         else:
             return self._links(word)
         return True
+
+    def _leads_to_maker(self, number: int, word: str) -> bool:
+        """Tell whether a word leads to a maker: "by", and "of" behind a word such as "product"."""
+        if word in WORDS["for_makers"]:
+            return True
+        return word == "of" and self.words[number - 1] in WORDS["belongs"]
 
     def _links(self, word: str) -> bool:
         """Tell whether the way goes on over a link word, or a free one behind an article."""
@@ -435,7 +440,8 @@ class _Walk:
                 self.before = word
             return not self.pending
         if self.free and (re.match(r"\w", word) or word == NEW):
-            self.free, self.pending = self.free - 1, True
+            self.free -= 1
+            self.pending = True
             return True
         return False
 

@@ -172,15 +172,7 @@ def read_body(response, key: str = "") -> dict:
     Raises a classified `Failure` for any other. key: the provider's, which does not come back in
     the body.
     """
-    try:
-        text = response.content.decode("utf-8-sig")
-        body = _without(
-            key, json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
-        )
-    except (ValueError, RecursionError):  # also UnicodeDecodeError
-        body = None
-    if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
-        body = body[0]
+    body = _parsed(response, key)
     status = response.status_code
     if 300 <= status < 400:
         raise NoEndpoint(status, redirection(response.headers))
@@ -188,21 +180,38 @@ def read_body(response, key: str = "") -> dict:
     if status == 200 and (EVENTS.match(text) or text.endswith("[DONE]")):
         fault = f"a stream of events and no completion; it begins {text[:START]!r}"
         raise NoEndpoint(status, fault, is_stream=True)
-    if fault := _no_endpoint(status, text, body):
+    fault = _no_endpoint(status, text, body)
+    if fault:
         raise NoEndpoint(status, fault)
-    error = body.get("error") if isinstance(body, dict) else None
+    fields = as_dict(body)
+    error = fields.get("error")
     if status == 200 and error is None:
         return _with_choice(body)
-    if error is None and {"message", "detail"} & as_dict(body).keys():
+    if error is None and {"message", "detail"} & fields.keys():
         error = body
-    error = error if isinstance(error, dict) else {"message": error or response.text[:200]}
+    if not isinstance(error, dict):
+        error = {"message": error or response.text[:200]}
     if status == 200:  # an error that travels as a success carries its own number
-        status = int(error["code"]) if str(error.get("code", "")).isdigit() else 502
+        code = str(error.get("code", ""))
+        status = int(code) if code.isdigit() else 502
     failure = classify(status, error, response.headers)
     failure.status = status
-    failure.from_api = bool({"error", "message"} & as_dict(body).keys())
+    failure.from_api = bool({"error", "message"} & fields.keys())
     failure.named = named_in(body)
     raise failure
+
+
+def _parsed(response, key: str):
+    """Return what a body holds as JSON, without the key; None where it holds none."""
+    try:
+        text = response.content.decode("utf-8-sig")
+        body = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
+        body = _without(key, body)
+    except (ValueError, RecursionError):  # also UnicodeDecodeError
+        return None
+    if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
+        return body[0]
+    return body
 
 
 def _no_endpoint(status: int, text: str, body) -> str | None:

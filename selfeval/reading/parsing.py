@@ -654,16 +654,25 @@ def _name_pattern(name: str) -> str:
 
     "GPT-4.1 mini", "gpt 4.1-mini", "GPT4.1_mini", "GPT-4.1 (mini".
     """
-    pattern, before = "", ""
+    pattern = ""
+    before = ""
     for token in _tokens(name):
         if token == "(":
             continue
         if before:
-            signs = not (before[-1].isalnum() and token[0].isalnum())
-            join = r"(?:[-_ ]?\(|[-_ ])" + "?" * (before[-1].isdigit() != token[0].isdigit())
-            pattern += " ?" if signs else join
-        pattern, before = pattern + re.escape(token), token
+            pattern += _join(before[-1], token[0])
+        pattern += re.escape(token)
+        before = token
     return pattern
+
+
+def _join(before: str, after: str) -> str:
+    """Return the pattern of what may stand between two signs of a name."""
+    if not (before.isalnum() and after.isalnum()):
+        return " ?"
+    gap = r"(?:[-_ ]?\(|[-_ ])"
+    is_change = before.isdigit() != after.isdigit()
+    return f"{gap}?" if is_change else gap
 
 
 def _takes_back(text: str, turn: re.Match[str]) -> bool:
