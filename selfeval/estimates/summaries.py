@@ -9,6 +9,7 @@ from selfeval.condition import varying_parts
 from selfeval.errors import check_one_of
 from selfeval.figures.estimates import KINDS, NO_ANSWER, Estimates
 from selfeval.recognition.counts import NOT_SELF
+from selfeval.records.tasks import CLAIMS
 from selfeval.roleplay.measures import STATISTICS
 
 # columns that a terminal has no room for; notebooks show them
@@ -108,7 +109,7 @@ def claims_table(result: Estimates) -> pd.DataFrame:
     if result.kind != "recognition" or "counts" not in result.drawn():
         return pd.DataFrame()
     counts = result.drawn()["counts"]
-    counts = counts[counts["task"] == "binary_self"]
+    counts = counts[counts["task"].isin(CLAIMS)]
     is_own = counts["author"] == counts["evaluator"]
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF

@@ -7,7 +7,8 @@ import pandas as pd
 from selfeval.condition import condition_of, parts_of, varying_parts
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import SIDES, Drawing
-from selfeval.recognition.counts import NAMING, NONE
+from selfeval.recognition.counts import NONE
+from selfeval.records.tasks import NAMING
 from selfeval.results import in_order
 from selfeval.roleplay.votes import ARMS
 from selfeval.statistics.table import default_rows

@@ -22,8 +22,9 @@ import pandas as pd
 
 from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
-from selfeval.recognition.counts import BINARY, PAIRWISE, Tally
+from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
+from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import Difference, Rate, Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
@@ -42,7 +43,7 @@ CONTRASTED = (
 ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"  # readings
 COMPARED = "auc_within_prompt"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
-SAID = {BINARY: "yes or no"}  # other tasks: "names the author"
+SAID = dict.fromkeys(CLAIMS, "yes or no")  # other tasks: "names the author"
 
 
 def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
@@ -57,7 +58,7 @@ def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
 
 def _policy(task: str) -> str:
     """Return the policy of a comparison: in pairs, no answer is no choice."""
-    return "answered" if task == PAIRWISE else "all"
+    return "answered" if task in PAIRS else "all"
 
 
 def _depends_on_no_answers(difference: Difference, among_answers: Difference, z: float) -> tuple:
@@ -128,7 +129,7 @@ def _contrast(
     subtrahend = tallies[first]
     measures = _differences(minuend, subtrahend, _policy(task))
     no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
-    if task != PAIRWISE and no_answers:
+    if task not in PAIRS and no_answers:
         among_answers = {m.statistic: m for m in _differences(minuend, subtrahend, "answered")}
         for m in measures:
             m.notes = [_depends_on_no_answers(m.of, among_answers[m.statistic].of, settings.z)]
@@ -258,7 +259,7 @@ def paired_models(
     settings = Settings(level=level)
     parts = []
     for tally in counts.tallies(predictions):
-        if tally.task == PAIRWISE or len(tally.evaluators) < 2:
+        if tally.task in PAIRS or len(tally.evaluators) < 2:
             continue
         design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
         table = write([_model_differences(tally, settings)], settings, **design)
@@ -302,7 +303,7 @@ def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> D
     hits = _over_common(claims, asked)
 
     wrote = tally.own >= 0
-    own_author = tally.own if tally.task == BINARY else np.maximum(tally.own, 0)
+    own_author = tally.own if tally.task in CLAIMS else np.maximum(tally.own, 0)
     is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
     rates = []
     for is_counted in (is_own, ~is_own):
@@ -342,7 +343,7 @@ def _mean_beside(is_counted, n, claims, total, hits, asked) -> Rate:
 
 def as_readings(answers: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the exact and yes/no tasks with their reading as `condition`."""
-    frame = answers[answers["task_type"].isin(["exact_model", BINARY])]
+    frame = answers[answers["task_type"].isin(["exact_model", *CLAIMS])]
     labels = conditions(frame).astype(object)
     parts = []
     for task, of_task in frame.groupby("task_type", sort=True):

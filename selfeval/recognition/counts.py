@@ -15,10 +15,8 @@ import pandas as pd
 from selfeval.condition import conditions, names_author
 from selfeval.errors import InputError
 from selfeval.records.columns import same_codes, shares, truth_codes
+from selfeval.records.tasks import CLAIMS, NAMING, PAIRS
 
-NAMING = ("exact_model", "lineup")
-BINARY = "binary_self"
-PAIRWISE = "pairwise_self"
 NONE = "none"  # label in confusion tables: no answer
 NOT_SELF = "not_self"  # label in confusion tables: the answer "not mine"
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of them
@@ -193,7 +191,7 @@ def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
         rows = coded.loc[records.index]
         if task not in NAMING:
             rows["answer"] = truth_codes(records["predicted_self"], "predicted_self")
-        if task == PAIRWISE:
+        if task in PAIRS:
             yield from _pair_tallies(design, rows, records)
         else:
             yield _tally(design, rows)
@@ -243,7 +241,7 @@ def neutral_rows(frame: pd.DataFrame) -> pd.Series:
     wrote = frame["true_model"] == frame["evaluator_model"]
     if "other_model" in frame:
         wrote |= frame["other_model"] == frame["evaluator_model"]
-    return (frame["task_type"] == PAIRWISE) & ~wrote
+    return (frame["task_type"].isin(PAIRS)) & ~wrote
 
 
 def _pair_tallies(design: dict, rows: pd.DataFrame, records: pd.DataFrame) -> Iterator[Tally]:
@@ -336,8 +334,8 @@ def confusion(predictions: pd.DataFrame) -> pd.DataFrame:
     binary task the evaluator's own id for "mine" and "not_self" for "not mine". Without pairs.
     """
     frame = _with_optional(predictions)
-    frame = frame[frame["task_type"] != PAIRWISE]
-    is_binary = frame["task_type"] == BINARY
+    frame = frame[~frame["task_type"].isin(PAIRS)]
+    is_binary = frame["task_type"].isin(CLAIMS)
     claims = frame["predicted_self"].eq(True)
     denies = frame["predicted_self"].eq(False)
     name = frame["predicted_model"].where(~is_binary)

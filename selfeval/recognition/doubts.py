@@ -6,8 +6,8 @@ the file first.
 
 import pandas as pd
 
-from selfeval.recognition.counts import PAIRWISE
 from selfeval.records.columns import TRUTH
+from selfeval.records.tasks import PAIRS
 from selfeval.records.texts import is_text
 
 WEIGHTS = {
@@ -141,7 +141,7 @@ def _never_on_one_prompt(frame: pd.DataFrame) -> str:
     if not complete:
         return ""
     prompt = complete[0]
-    texts = frame.loc[frame["task_type"] != PAIRWISE, ["task_type", "evaluator_model", prompt]]
+    texts = frame.loc[~frame["task_type"].isin(PAIRS), ["task_type", "evaluator_model", prompt]]
     is_own = (frame["true_model"] == frame["evaluator_model"])[texts.index]
     own = texts[is_own].drop_duplicates()
     others = texts[~is_own].drop_duplicates()

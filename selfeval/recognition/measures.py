@@ -29,8 +29,9 @@ from scipy.stats import rankdata
 
 from selfeval.condition import condition_of, conditions
 from selfeval.reading.parsing import DOUBTFUL
-from selfeval.recognition.counts import BINARY, PAIRWISE, Tally, tallies
+from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
+from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.intervals import (
     Area,
     Rate,
@@ -152,7 +153,7 @@ def _few_answers(table: pd.DataFrame) -> pd.DataFrame:
 
 def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataFrame:
     """Return the table of one task and condition, in each group the policy to read first first."""
-    is_pairs = tally.task == PAIRWISE
+    is_pairs = tally.task in PAIRS
     policies = ["all"]
     if (tally.answer < 0).any():
         policies = ["answered", "all"] if is_pairs else ["all", "answered"]
@@ -183,7 +184,7 @@ def _chance(table: pd.DataFrame) -> pd.Series:
 
     Which text of a pair is better, or whether a text is good, is a question about quality.
     """
-    is_pairwise = table["task"] == PAIRWISE
+    is_pairwise = table["task"].isin(PAIRS)
     of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
     chance = table["statistic"].map(CHANCE).fillna(of_pairs)
     question = [condition_of(condition).get("question") for condition in table["condition"]]
@@ -233,13 +234,13 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     Of an evaluator without a single answer only what rests on scores is known (note no_answer); it
     is nobody's peer.
     """
-    if tally.task == PAIRWISE:
+    if tally.task in PAIRS:
         measure = neutral_measures if tally.neutral else pair_measures
         measures = measure(tally, policy)
     else:
         measures = _of_single_texts(tally, policy)
     if not np.isnan(tally.score).all() and not tally.neutral:
-        measures += auc_measures(tally.by_place() if tally.task == PAIRWISE else tally)
+        measures += auc_measures(tally.by_place() if tally.task in PAIRS else tally)
     if policy == "all":
         unanswered = tally.count(tally.answer < 0)
         rate = Rate.of(unanswered.sum(2), tally.count().sum(2))
@@ -253,7 +254,7 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
 def _of_single_texts(tally: Tally, policy: str) -> list[Measure]:
     """Return the statistics of a question about one text, with the notes on missing answers."""
     heard = tally.kept(tally.heard[tally.evaluator])
-    measure = binary_measures if tally.task == BINARY else naming_measures
+    measure = binary_measures if tally.task in CLAIMS else naming_measures
     measures = measure(heard, policy)
     differ = answers_differ(tally)
     for m in measures:
@@ -327,7 +328,7 @@ def _counted_cells(tally: Tally, policy: str) -> Cells:
 
 def claimed_rows(tally: Tally) -> np.ndarray:
     """Return which rows claim the text for the evaluator; not of pairs."""
-    if tally.task == BINARY:
+    if tally.task in CLAIMS:
         return tally.answer == 1
     return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
 
@@ -428,7 +429,7 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
     tally = tally.kept(tally.heard[tally.evaluator])
     cells = _counted_cells(tally, policy)
     claims = tally.count(claimed_rows(tally))
-    if tally.task == BINARY:
+    if tally.task in CLAIMS:
         right = np.where(cells.is_own, claims, cells.n - claims)
     else:
         right = tally.count(tally.answer == tally.author)
@@ -588,7 +589,7 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
         return curves[0]
     design = ["task_type", "condition", "evaluator_model"]
     frame = records.assign(condition=conditions(records).astype(object))
-    of_one_text = frame["task_type"] != PAIRWISE
+    of_one_text = ~frame["task_type"].isin(PAIRS)
     frame = frame[frame["score"].notna() & of_one_text]
     if table is not None:
         estimated = table[(table["statistic"] == "auc") & table["estimate"].notna()]

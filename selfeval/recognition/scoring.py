@@ -19,6 +19,7 @@ from selfeval.reading import languages, parsing, thinking
 from selfeval.recognition.doubts import doubts
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import file_labels, unread
+from selfeval.records.tasks import CLAIMS, LINEUPS, NAMING, PAIRS, TASKS
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
 PLACES = {
@@ -222,7 +223,7 @@ def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) ->
     answer = NONE
     status = record["status"]
     if status in READ:
-        read = READERS[record["task_type"]]
+        read = READERS[TASKS[record["task_type"]].answer]
         answer, failure = parsing.attempt(read, record, labels, failed=NONE)
         status = failure or _status_of(answer)
     return _answer_columns(record, *answer) | {"status": status}
@@ -244,9 +245,10 @@ def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
     records = []
     failures = []
     for row in rows:
-        if row["task_type"] == "pairwise_self":
-            rule = "`read` is for exact_model, binary_self and lineup"
-            raise InputError(f"{rule}, got records of pairwise_self.")
+        if row["task_type"] in PAIRS:
+            able = [name for name in TASKS if name not in PAIRS]
+            rule = f"`read` is for {', '.join(able[:-1])} and {able[-1]}"
+            raise InputError(f"{rule}, got records of {row['task_type']}.")
         record = row | {"condition": condition_of(row.get("condition")) | {"read": reader.label()}}
         answer = NONE
         status = row.get("status", "ok")
@@ -272,7 +274,7 @@ def _as_answer(said, row: Mapping, everyone: list[str]) -> tuple[str | None, boo
     said = said.item() if hasattr(said, "item") else said  # of numpy
     if said is None:
         return NONE
-    if row["task_type"] == "binary_self":
+    if row["task_type"] in CLAIMS:
         if isinstance(said, bool):
             return None, said
         raise ValueError(f"it must return True, False or None, got {said!r:.80}")
@@ -306,7 +308,7 @@ def _read_author(record: Mapping, labels) -> tuple[str | None, None]:
     """Return the candidate that a reply names; a letter names one in lists that are not ours."""
     condition = condition_of(record.get("condition"))
     reply = parsing.without_thinking(record["reply"] or "")
-    if record["task_type"] == "lineup":
+    if record["task_type"] in LINEUPS:
         reply = parsing.lineup_entry(reply, record["position"])
     elif condition.get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
@@ -317,12 +319,8 @@ def _read_author(record: Mapping, labels) -> tuple[str | None, None]:
     return parsing.at_letter(parsing.plain_answer(reply), candidates), None
 
 
-READERS = {
-    "exact_model": _read_author,
-    "binary_self": _read_yes_or_no,
-    "pairwise_self": _read_place,
-    "lineup": _read_author,
-}
+# readers by what decides a task
+READERS = {"author": _read_author, "claim": _read_yes_or_no, "place": _read_place}
 
 
 def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -> dict:
@@ -334,12 +332,12 @@ def _answer_columns(record: Mapping, chosen: str | None, claimed: bool | None) -
     about = condition.get("about")
     is_preference = condition.get("question") in ("better", "good")
     right = None
-    if task == "binary_self":
+    if task in CLAIMS:
         if claimed is not None and not is_preference:
             right = claimed == (author == (about or evaluator))
         if about:
             claimed = None
-    elif task == "pairwise_self":
+    elif task in PAIRS:
         if claimed is not None:
             other = record.get("other_model")
             chosen = author if claimed else other
@@ -602,10 +600,10 @@ def _answer_on_record(record: dict) -> tuple:
     author = record["true_model"]
     chosen = record["predicted_model"]
     claimed = record["predicted_self"]
-    if task in ("exact_model", "lineup"):
+    if task in NAMING:
         claimed = None
     is_shown = chosen in (author, record["other_model"])
-    if task == "pairwise_self" and claimed is None and is_shown:
+    if task in PAIRS and claimed is None and is_shown:
         claimed = chosen == author
     return *_answer_columns(record, chosen, claimed).values(), record["status"]
 
@@ -626,4 +624,4 @@ def _labels(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _naming(frame: pd.DataFrame) -> pd.Series:
-    return frame["task_type"].isin(["exact_model", "lineup"])
+    return frame["task_type"].isin(NAMING)

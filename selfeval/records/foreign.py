@@ -22,7 +22,7 @@ from selfeval.reading import parsing
 from selfeval.reading.parsing import name_key, place
 from selfeval.records import tables as record_files
 from selfeval.records.tables import PREDICTION_FIELDS
-from selfeval.records.tasks import TASKS
+from selfeval.records.tasks import CLAIMS, LINEUPS, NAMING, PAIRS, TASKS
 from selfeval.records.texts import is_text, one_spelling, prompt_id_of
 
 # fields that hold no lists and no objects
@@ -771,7 +771,7 @@ def _read_replies(path: str | Path, frame: pd.DataFrame) -> None:
 
 def _in_words(value, task: str):
     """Return an answer without words as a reply, blocks of text as they are; None for others."""
-    if task == "binary_self" and value in (True, False):
+    if task in CLAIMS and value in (True, False):
         return "YES" if value else "NO"
     if task in PAIRS and not isinstance(value, bool) and value in (1, 2):
         return str(int(value))
@@ -844,10 +844,7 @@ READ = {
     "position": _as_place,
     "candidates": _as_list,
 }
-NAMING = tuple(name for name, task in TASKS.items() if task.answer == "author")
-PAIRS = tuple(name for name, task in TASKS.items() if task.answer == "place")
-CLAIMING = tuple(name for name, task in TASKS.items() if task.answer != "author")
-LINEUPS = tuple(name for name, task in TASKS.items() if task.asks_of_each)
+CLAIMING = (*CLAIMS, *PAIRS)
 IN_LINEUP = partial(place, most=999)
 IS_CLAIM = "must be true, false or null (`reply` takes a YES or A)"
 IS_PLACE = "must say where the pair's own text stood, as 1 or 2, A or B, first or second"

@@ -41,3 +41,8 @@ def _read() -> dict[str, Task]:
 
 
 TASKS = _read()
+# tasks by what decides them
+NAMING = tuple(name for name, task in TASKS.items() if task.answer == "author")
+CLAIMS = tuple(name for name, task in TASKS.items() if task.answer == "claim")
+PAIRS = tuple(name for name, task in TASKS.items() if task.answer == "place")
+LINEUPS = tuple(name for name, task in TASKS.items() if task.asks_of_each)
