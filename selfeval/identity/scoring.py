@@ -399,9 +399,9 @@ class _Walk:
         """Tell whether the way goes on over a word that is no name, and note what it was."""
         if number in self.sentence.starts and number > self.at:
             return False
-        if word == "s" and self.before == "name":
-            return True
-        if word in WORDS["adjectives"] and (self.free or self.before != "as"):
+        is_possessive = word == "s" and self.before == "name"
+        is_adjective = word in WORDS["adjectives"] and (self.free or self.before != "as")
+        if is_possessive or is_adjective:
             return True
         if self.first and self.kind == "it" and word not in ("the", "a", "an", *MARKS - {","}):
             return False
