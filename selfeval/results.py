@@ -27,7 +27,7 @@ KEPT = {  # what was made of answers on record that are not in the raw replies
 }
 
 
-# estimates as text ------------------------------------------------------------------------------
+# estimates as text
 
 
 def estimate_text(estimate: float, low: float, high: float) -> str:
@@ -199,7 +199,7 @@ def reading(
     return lines
 
 
-# tables -------------------------------------------------------------------------------------------
+# tables
 
 
 MAIN = (  # fields of records that a reader looks for first
@@ -305,7 +305,7 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# single records as cards ------------------------------------------------------------------------
+# single records as cards
 
 
 SHORT = 100  # characters of a text that is a fact; a longer one is a passage

@@ -114,10 +114,11 @@ def redact(text: str, shapes: bool = True) -> str:
 def guard_kernel(shell) -> None:
     """Keep keys out of all that this notebook kernel sends.
 
-    Outputs, tracebacks and the reply to a cell. shell: IPython's; in a terminal nothing is done. A verbose traceback shows local variables, and
-    with them headers or the environment. A lone surrogate in an output ends the kernel's channel,
-    so it is written as an escape; in tables and other displayed values (not in what is printed) so
-    are escape sequences and marks that turn text round.
+    Outputs, tracebacks and the reply to a cell. shell: IPython's; in a terminal nothing is done. A
+    verbose traceback shows local variables, and with them headers or the environment. A lone
+    surrogate in an output ends the kernel's channel, so it is written as an escape; in tables and
+    other displayed values (not in what is printed) so are escape sequences and marks that turn text
+    round.
     """
     session = getattr(getattr(shell, "kernel", None), "session", None)
     if session is None:

@@ -1,8 +1,9 @@
 """Statistics: DataFrames in, estimates with intervals out; no I/O, no network, no clock.
 
-Every table has the columns of `COLUMNS`. Recognition: `recognition_table`, `roc_points`, `confusion`, contrasts of
-conditions, results and models. Identity: `identity_table` and its comparisons. Juries: `jury_table`. `intervals` has
-the rates, differences and areas themselves, with their intervals and tests.
+Every table has the columns of `COLUMNS`. Recognition: `recognition_table`, `roc_points`,
+`confusion`, contrasts of conditions, results and models. Identity: `identity_table` and its
+comparisons. Juries: `jury_table`. `intervals` has the rates, differences and areas themselves, with
+their intervals and tests.
 """
 
 from selfeval.condition import condition_label

@@ -45,7 +45,7 @@ DAY = (BLUE, "0.45", "0.92")  # what is found, what is not, the band at 0
 NIGHT = ("#58a6ff", "0.62", "#21262d")
 
 
-# dots ---------------------------------------------------------------------------------------------
+# dots
 
 
 def dots(
@@ -308,7 +308,7 @@ def _write_missing(ax, rows: pd.DataFrame, order: Sequence[str], size: float) ->
             )
 
 
-# against ------------------------------------------------------------------------------------------
+# against
 
 
 def against(
@@ -379,7 +379,7 @@ def _against_marks(ax, rows: pd.DataFrame, colour: str, marker: str, size: float
     )
 
 
-# cells --------------------------------------------------------------------------------------------
+# cells
 
 
 def cells(
@@ -481,7 +481,7 @@ def _heat_map(ax, values: pd.DataFrame, wide: float, high: float) -> None:
         ax.set(xlabel="", ylabel="")
 
 
-# steps --------------------------------------------------------------------------------------------
+# steps
 
 
 def steps(

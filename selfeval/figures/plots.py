@@ -57,7 +57,7 @@ def intervals(rows: pd.DataFrame, label: str, names: Mapping, **how) -> Drawing 
     return dots(rows, label + over(rows), names=names, **how)
 
 
-# self-recognition ---------------------------------------------------------------------------------
+# self-recognition
 
 
 def advantage(tables: Mapping, names: Mapping) -> Drawing | None:
@@ -138,7 +138,7 @@ def _area_text(area) -> str:
     return f"AUC {area.estimate:.2f}\n{interval}\nn {area.n:.0f}"
 
 
-# the other evaluations ----------------------------------------------------------------------------
+# the other evaluations
 
 
 def readings(tables: Mapping, names: Mapping) -> Drawing | None:

@@ -27,11 +27,13 @@ _SNAPSHOT = re.compile(
 )
 # what says nothing on who it is; of these, spaces stand before the last ones alone
 _NOISE = re.compile(
-    r"(?:(?<=[-_:./])(?:chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h|[0-9]+k|v[0-9](?::[0-9])?"
+    r"(?:(?<=[-_:./])(?:chat|it|base|latest|exp|experimental|gguf|free|beta|hf|api|online|h"
+    r"|[0-9]+k|v[0-9](?::[0-9])?"
     rf"|q[0-9]\w{{0,4}}|fp8|awq)|instruct|preview|a[0-9]{{1,2}}b){_END}"
 )
 _ATTACHED = re.compile(
-    r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed|compatible|level|derived"
+    r"-(?:based|like|style|type|class|powered|driven|trained|made|built|developed|backed"
+    r"|compatible|level|derived"
     r"|inspired|generated|family|series|models?)\b"
 )
 _SUFFIX = re.compile(r"-[a-z0-9](?:[\w.]*\w)?")
@@ -42,7 +44,8 @@ _TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scrip
 _BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
 _HTAP = re.compile(r"(?:/[\w.-]{0,30}[a-z0-9]){1,3}")  # "openai/" before a name, read backwards
 
-_MARKS = {  # one typed character -> what it means here; a dash between thoughts is never part of a name
+# one typed character -> what it means here; a dash between thoughts is never part of a name
+_MARKS = {
     **{
         "—": " - ",
         "―": " - ",
@@ -158,7 +161,7 @@ def _folded(typed: str) -> str:
     return parts[0] if accented else unicodedata.normalize("NFKC", typed)
 
 
-# --- the lexicon ------------------------------------------------------------------------------------------------------
+# --- the lexicon
 
 
 class _Alias(NamedTuple):

@@ -136,7 +136,7 @@ def is_answer(response: Response) -> bool:
     return response.status not in ("error", "length") and bool(response.text.strip())
 
 
-# --- providers of the published form ----------------------------------------------------------------------------------
+# --- providers of the published form
 
 
 class Message(Fields):
@@ -299,7 +299,7 @@ def _answering(generate: Callable) -> Callable:
     return call
 
 
-# --- the runner -------------------------------------------------------------------------------------------------------
+# --- the runner
 
 
 class EvalRunner:

@@ -47,7 +47,8 @@ _OTHER_SCRIPT = re.compile(
 )  # a particle follows a name without a space
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
-    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*|[a-z]+\d[\w.]*)"
+    r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*"
+    r"|[a-z]+\d[\w.]*)"
     r"(?: (?:(?!I\b)[A-Z](?!')[\w-]*|\d\w*(?:\.\w+)*)){0,3}"
 )
 
@@ -83,7 +84,7 @@ class Assessment(NamedTuple):
         return [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in self.claims]
 
 
-# --- a reply as sentences of words ------------------------------------------------------------------------------------
+# --- a reply as sentences of words
 
 
 def _sentences(
@@ -168,7 +169,7 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
     return outer
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
 
 
 class _Sentence:
@@ -637,7 +638,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
     return len(rest) < len(words) and not {*rest} - FIELDS
 
 
-# --- stances ----------------------------------------------------------------------------------------------------------
+# --- stances
 
 
 @lru_cache(4096)  # many replies are alike, and reading one takes milliseconds

@@ -25,7 +25,8 @@ THRESHOLD = (
     0.65  # the most accurate on the development half of the labelled replies, with wordllama
 )
 ABSENT = (
-    "`scoring` is 'semantic_similarity', which needs embeddings: pip install 'selfeval[similarity]', "
+    "`scoring` is 'semantic_similarity', which needs embeddings: pip install "
+    "'selfeval[similarity]', "
     "or name an embedding model of the registry as `judge`."
 )
 
@@ -87,7 +88,8 @@ async def embed(client: Client, model: Model | None, texts: Sequence[str]) -> di
         return _of_length_1(zip(different, static_model().embed(different), strict=True))
     if client.batch:
         raise InputError(
-            "Embeddings are not asked in batches; leave `batch` out, the replies are stored already."
+            "Embeddings are not asked in batches; leave `batch` out, the replies are stored "
+            "already."
         )
     how = {"embedding": "float", "max_tokens": 1}
     responses = await client.chat_all(

@@ -65,7 +65,8 @@ class Batches(Endpoint):
 
     async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
         """Wait until this call is ours to send or in a batch (None), or its reply is stored."""
-        while self.batch and call.key in self._asked:  # noqa: ASYNC110  by its twin, whose reply may come tomorrow
+        # by its twin, whose reply may come tomorrow
+        while self.batch and call.key in self._asked:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         self._asked.add(call.key)
         if ceiling and self.batch and call.model.price is None:
@@ -128,7 +129,7 @@ class Batches(Endpoint):
                 raise Again("again", failure.detail) from None
             raise
 
-    # a batch, from its calls to its lines -----------------------------------------------------------------------------
+    # a batch, from its calls to its lines
 
     async def _share(self) -> None:
         """Send what waits once nobody has more to ask, a batch per model and form of reply."""

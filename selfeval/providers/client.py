@@ -43,7 +43,8 @@ P, R = ParamSpec("P"), TypeVar("R")
 class Tally:
     """What a client did so far.
 
-    calls: replies bought, with their tokens and cost. stored: served from the store. again: of the calls, those that asked for a reply once more.
+    calls: replies bought, with their tokens and cost. stored: served from the store. again: of the
+    calls, those that asked for a reply once more.
     """
 
     calls: int = 0
@@ -392,7 +393,7 @@ def _write_progress(asked: str = "") -> None:
             Path(file).write_text(json.dumps(counts))
 
 
-# what verbs that ask models share -------------------------------------------------------------------------------------
+# what verbs that ask models share
 
 
 class Asking(TypedDict, total=False):

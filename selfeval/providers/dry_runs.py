@@ -244,7 +244,7 @@ def _instance(schema: dict, draw: random.Random, words: int):
     return " ".join([f"Stand-in {draw.random()} for a reason", *more])
 
 
-# a shadow of the files ------------------------------------------------------------------------------------------------
+# a shadow of the files
 
 
 def inside(value, root: Path):

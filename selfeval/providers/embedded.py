@@ -32,8 +32,10 @@ from selfeval.providers.request import is_computed
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60
-# Threads that wait for each other spin for a moment, then sleep: SmolLM2 writes 96 tokens a second on two idle cores,
-# and 44 where others compute. Asleep at once it has 34 and 26; spinning ten times as long, 18 where others compute.
+# Threads that wait for each other spin for a moment, then sleep: SmolLM2 writes 96 tokens a second
+# on two idle cores,
+# and 44 where others compute. Asleep at once it has 34 and 26; spinning ten times as long, 18 where
+# others compute.
 QUIET = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "20000"}
 DIRECT = urllib.request.build_opener(
     urllib.request.ProxyHandler({})
@@ -297,7 +299,8 @@ def serve(provider: Provider) -> None:
     parameters.flash_attn_type = getattr(
         xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}"
     )
-    # The engine's own waiting threads sleep: 19 instead of 2 tokens/s where two other processes compute.
+    # The engine's own waiting threads sleep: 19 instead of 2 tokens/s where two other processes
+    # compute.
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.endpoint_metrics, parameters.ui = True, False

@@ -29,7 +29,8 @@ from selfeval.providers.store import Ceiling, Store
 from selfeval.reading import thinking
 from selfeval.secrets import SHORTEST, redact
 
-ATTEMPTS = 12  # of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
+# of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
+ATTEMPTS = 12
 LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
@@ -75,7 +76,7 @@ PAGE = re.compile("<(!doctype|html|head|body|script|title)", re.I)
 EVENTS = re.compile("(data|event|id|retry)?:")  # where one reply in JSON was asked for
 
 
-# what an HTTP response says: a reply, or a classified failure ---------------------------------------------------------
+# what an HTTP response says: a reply, or a classified failure
 
 
 def _finite(text: str) -> float | None:
@@ -424,7 +425,7 @@ def _alternatives(shown: list) -> dict[str, float]:
     return found
 
 
-# the log-likelihood of a given text -----------------------------------------------------------------------------------
+# the log-likelihood of a given text
 
 
 async def post_likelihood(client, url, body: dict):
@@ -588,7 +589,7 @@ def _of_prompt(body: dict, text: str) -> list[tuple[str, float]]:
     raise Failure("rejected", "the log-probabilities of the prompt do not end with the text")
 
 
-# when and how a provider is asked -------------------------------------------------------------------------------------
+# when and how a provider is asked
 
 
 class Pace:
@@ -746,7 +747,7 @@ class Endpoint:
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
-    # who is next ------------------------------------------------------------------------------------------------------
+    # who is next
 
     @contextlib.asynccontextmanager
     async def place(self, model: Model):
@@ -760,13 +761,18 @@ class Endpoint:
         async with self._places:
             yield
 
+    def _is_closed(self) -> bool:
+        """Tell whether attempts have to wait: for the end of a pause, or for a place."""
+        return self.open_at > time.monotonic() or self.sending >= int(self.limit)
+
     async def _turn(self, tokens: int) -> None:
         """Wait for the turn of one attempt.
 
         As the rates allow a request of so many tokens, and outside of pauses.
         """
         await self.pace.wait(tokens)
-        while (pause := self.open_at - time.monotonic()) > 0 or self.sending >= int(self.limit):  # noqa: ASYNC110
+        while self._is_closed():
+            pause = self.open_at - time.monotonic()
             await asyncio.sleep(max(pause, 0) + 0.02)
         self.sending += 1
 
@@ -791,7 +797,7 @@ class Endpoint:
         """Wait until this call is ours to send (None), or its reply is stored (the reply)."""
         return await self.store.claim(call.key, ceiling, amount)
 
-    # what is sent -----------------------------------------------------------------------------------------------------
+    # what is sent
 
     def allowed(self, model: Model, parameters: dict) -> dict:
         """Return parameters as the model is sent them: with room for thinking where it thinks.
@@ -851,7 +857,8 @@ class Endpoint:
             time.monotonic(),
         )
         try:
-            # Half of the time for the first attempt: a hung connection leaves room for a second one.
+            # Half of the time for the first attempt: a hung connection leaves room for a second
+            # one.
             seconds = left / 2 if call.attempts == 1 else left
             answer = await self._post(call.body(sent), seconds)
             latency = round(time.monotonic() - started, 3)
@@ -967,7 +974,8 @@ class Endpoint:
             raise
         except TimeoutError as error:
             raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
-        except Exception as error:  # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
+        # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
+        except Exception as error:
             if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if is_here(self.provider.address) and is_refused(error):

@@ -3,7 +3,8 @@
 import re
 
 UNKNOWN = "unknown"
-# status: what a reason has in it, in lower case and of letters alone; the first that is found counts
+# status: what a reason has in it, in lower case and of letters alone; the first that is found
+# counts
 _STATUSES = {
     "refusal": re.compile("refus"),
     "filtered": re.compile(
@@ -11,7 +12,8 @@ _STATUSES = {
         "|guardrail|policy|modelarmor|inspection"
     ),
     "length": re.compile(
-        "length|max|limit|window|truncat|incomplete|abort|cancel|timeout|interrupt|insufficientsystemresource"
+        "length|max|limit|window|truncat|incomplete|abort|cancel|timeout|interrupt"
+        "|insufficientsystemresource"
     ),
     "error": re.compile("error"),
     "ok": re.compile(

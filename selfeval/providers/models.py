@@ -222,7 +222,7 @@ class Model:
         return with_room
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# reading
 
 
 @dataclass
@@ -416,7 +416,7 @@ def _split(model_id: str, providers: dict[str, Provider]) -> tuple[Provider | No
     return (providers[DEFAULT_PROVIDER] if slash else None), model_id
 
 
-# asking ---------------------------------------------------------------------------------------------------------------
+# asking
 
 
 def providers() -> dict[str, Provider]:

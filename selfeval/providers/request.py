@@ -22,7 +22,8 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 GIVEN = "; a function is given messages, [{'role': 'user', 'content': 'Hello'}], and not a text"
 BYTES = 3  # of a token: fewer than nearly all texts have, so that what is reserved suffices
 _BLOCK = re.compile(
-    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT [0-9a-f]{8,64})[.:]\n\n"
+    r"^(?:Read the text|(?P<title>[^\n]+),) between the two lines (?P<mark>TEXT "
+    r"[0-9a-f]{8,64})[.:]\n\n"
     r"(?P=mark)\n(?P<text>.*?)\n(?P=mark)$",
     re.M | re.S,
 )
@@ -252,7 +253,7 @@ def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int,
     ) or unlimited
 
 
-# what makes two requests the same -------------------------------------------------------------------------------------
+# what makes two requests the same
 
 
 def canonical(request: dict) -> str:
@@ -291,7 +292,7 @@ def request_key(key: str) -> str:
     return re.sub(r" [1-9]$", "", key)
 
 
-# messages, which every evaluation puts its questions together from ----------------------------------------------------
+# messages, which every evaluation puts its questions together from
 
 
 def user(text: str) -> list[dict]:
@@ -352,14 +353,17 @@ def object_format(name: str, fields: dict) -> dict:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-# simulated models: real answers to the real prompts, drawn from rates that are known ----------------------------------
+# simulated models: real answers to the real prompts, drawn from rates that are known
 
 # role: who plays it, (model, rates, messages, draw) -> reply, and the rates it knows
 ROLES: dict[str, tuple[Callable, Collection[str]]] = {}
 WORDS = (
-    "river morning engine garden letter window market silver quiet bridge winter forest story paper coffee signal "
-    "teacher harbour village copper music season number corner shadow candle journey kitchen planet winding gentle "
-    "narrow early patient bright hollow distant common curious steady open careful plain sudden ordinary"
+    "river morning engine garden letter window market silver quiet bridge winter forest story "
+    "paper coffee signal "
+    "teacher harbour village copper music season number corner shadow candle journey kitchen "
+    "planet winding gentle "
+    "narrow early patient bright hollow distant common curious steady open careful plain "
+    "sudden ordinary"
 ).split()
 VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
 

@@ -56,7 +56,8 @@ TABLES = {
         "purse TEXT",
     ),
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
-    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused: parameters left out
+    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused:
+    # parameters left out
     "batches": (
         "id TEXT PRIMARY KEY",
         "there",
@@ -81,7 +82,7 @@ in_flight: set[str] = (
 )  # what this process has in flight: a claim of its own that is not here is left over
 
 
-# who holds a claim ----------------------------------------------------------------------------------------------------
+# who holds a claim
 
 
 def own_name() -> str:
@@ -119,7 +120,7 @@ def has_ended(owner: str, since: float) -> bool:
         return True
 
 
-# the ceiling ----------------------------------------------------------------------------------------------------------
+# the ceiling
 
 
 class Ceiling:
@@ -211,7 +212,7 @@ def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
     return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
 
 
-# the store ------------------------------------------------------------------------------------------------------------
+# the store
 
 
 class Store:
@@ -249,7 +250,7 @@ class Store:
         ] = {}  # of recorded folders that were read
         self.failure: StoreError | None = None  # why nothing more is to be sent
 
-    # the file ---------------------------------------------------------------------------------------------------------
+    # the file
 
     @contextlib.contextmanager
     def _in_words(self, done: str) -> Iterator[None]:
@@ -374,7 +375,7 @@ class Store:
             self._disconnect()
         self.failure = None
 
-    # reading ---------------------------------------------------------------------------------------------------------
+    # reading
 
     def _recorded(self, key: str) -> tuple[Path, int, bytes] | None:
         """Return the line of a recorded reply.
@@ -462,7 +463,7 @@ class Store:
                 connection.execute("SELECT outcome, count(*) FROM attempts GROUP BY 1 ORDER BY 1")
             )
 
-    # in flight -------------------------------------------------------------------------------------------------------
+    # in flight
 
     async def claim(
         self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0
@@ -625,7 +626,7 @@ class Store:
             )
         return StoreError(f"{error} {remedy}")
 
-    # many at once ----------------------------------------------------------------------------------------------------
+    # many at once
 
     def import_file(self, path: Path) -> tuple[int, int]:
         """Add the replies of a JSON lines file, compressed where it ends in .xz, all or none.

@@ -28,7 +28,8 @@ _ENGLISH_ANSWER = "answer choice verdict conclusion decision pick"
 _AUTHORSHIP = (
     r"\b(?:habe? ich|ich habe?)\b[^.,!?\n]{0,40}\b(?:geschrieben|verfasst)\b",
     r"\b(?:von mir|mein(?:en)? (?:eigener )?text)\b",
-    r"\bj(?:e l)?'ai (?:\w+ ){0,2}?(?:écrit|rédigé)|\bje n(?:e l)?'ai (?:\w+ ){0,2}?(?:écrit|rédigé)",
+    r"\bj(?:e l)?'ai (?:\w+ ){0,2}?(?:écrit|rédigé)|\bje n(?:e l)?'ai (?:\w+ ){0,2}?(?:écrit"
+    r"|rédigé)",
     r"\bmoi qui (?:l')?ai (?:\w+ )?(?:écrit|rédigé)|\b(?:par moi|est (?:pas )?de moi|mon texte)\b",
     r"\b(?:escribí|lo he escrito|he escrito (?:este|yo)|escrito por mí|es mío|mi texto|fui yo)\b",
     r"\b(?:ho scritto (?:io|quest)\w*|l'ho scritt[oa]|scritto da me|è mio|il mio testo)\b",
@@ -41,9 +42,11 @@ _AUTHORSHIP = (
     r"كتبت هذا|كتبته|أكتب هذا|أنا من كتب|أنا كاتب",
 )
 _AUTHOR = re.compile("|".join(_AUTHORSHIP))
-# letters and words one of which every pattern of authorship has: most replies have none, and are done
+# letters and words one of which every pattern of authorship has: most replies have none, and are
+# done
 _SIGNS = (
-    "geschrieben verfasst mir mein moi écrit rédigé texte texto escrib escrit mío scritt mio testo escrev fui "
+    "geschrieben verfasst mir mein moi écrit rédigé texte texto escrib escrit mío scritt mio "
+    "testo escrev fui "
     "meu geschreven mij я мой мно 我 私 제 내 كت كا"
 ).split()
 _NEGATION = re.compile(
@@ -62,7 +65,8 @@ _DOUBT = re.compile(
 _OTHER_MATTER = re.compile(
     r"[^.!?\n]{0,20}(?:\bich (?:kann|weiss|werde|helfe|verstehe|bin (?:mir|nicht sicher))\b"
     r"|\bje (?:ne )?(?:le )?(?:peux|sais|comprends|vais)\b"
-    r"|\b(?:no (?:lo )?sé|puedo|entiendo|non (?:lo )?so|posso|capisco|não sei|entendo|ik (?:kan|weet))\b"
+    r"|\b(?:no (?:lo )?sé|puedo|entiendo|non (?:lo )?so|posso|capisco|não sei|entendo|ik "
+    r"(?:kan|weet))\b"
     r"|(?:знаю|могу|понимаю)\b|知道|无法|不能|不确定|可以|明白|わかりま|分かりま|できま|모르|몰라|수 있|수 없"
     r"|أعرف|أعلم|أستطيع|يمكنني)"
 )

@@ -35,17 +35,21 @@ _NAME = re.compile(r"(?:answer:)?\W*(\w[\w .:/+()-]{0,40})")
 # "written by ChatGPT", "the author is most likely ChatGPT", "I think this is ChatGPT"
 _CREDITED = re.compile(
     r"(?i:\b(?:written|authored|generated|produced|created|composed) by"
-    r"|\b(?:author|model|writer)(?: here| of (?:this|the) text)?(?: is|:| was|'s)(?: (?:most likely|likely|probably))?"
-    r"|\bi(?:'d| would)? (?:think|believe|guess|say|suspect)(?: that)?(?: (?:it|this|that)(?: text)?(?: is|'s| was))?)"
+    r"|\b(?:author|model|writer)(?: here| of (?:this|the) text)?(?: is|:| was|'s)(?: (?:most "
+    r"likely|likely|probably))?"
+    r"|\bi(?:'d| would)? (?:think|believe|guess|say|suspect)(?: that)?(?: (?:it|this|that)(?: "
+    r"text)?(?: is|'s| was))?)"
     r"[\s\"'*`:]{1,4}([A-Z][\w.+-]{1,30}(?: [A-Z\d][\w.+-]{0,30}){0,3})"
 )
 _NO_NAME = frozenset(
-    "a an the i me my we you it is was am are be this that of or and by to not no yes none nobody neither both either "
-    "cannot can can't don't do know unknown unsure uncertain unclear unable sorry ok okay sure other another someone "
+    "a an the i me my we you it is was am are be this that of or and by to not no yes none "
+    "nobody neither both either "
+    "cannot can can't don't do know unknown unsure uncertain unclear unable sorry ok okay sure "
+    "other another someone "
     "somebody text texts answer author authors model ai na n/a null error who what anonymous refuse".split()
 )
 
-# --- patterns of both parsers -----------------------------------------------------------------------------------------
+# --- patterns of both parsers
 FOLDED = str.maketrans(
     {
         "—": " - ",
@@ -62,23 +66,27 @@ FOLDED = str.maketrans(
         **dict.fromkeys("“”„‟″«»", '"'),
     }
 )  # an em dash stands between thoughts, never in a name
-# wrappers of an answer: "<answer>Grok 4</answer>", "\\boxed{B}", "BOXED[A]", "<|begin_of_box|>NO<|end_of_box|>"
+# wrappers of an answer: "<answer>Grok 4</answer>", "\\boxed{B}", "BOXED[A]",
+# "<|begin_of_box|>NO<|end_of_box|>"
 _TAG = re.compile(
     r"(?i)<(/?)(?:final[_ -]?)?(?:answer|choice|author|prediction|verdict|winner|decision)>"
     r"|<\|(?:begin|(end))_of_box\|>"
 )
 _BOX = re.compile(
-    r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}|\[([^\]\n]{0,200})\])"
+    r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}"
+    r"|\[([^\]\n]{0,200})\])"
 )
 _STYLED = re.compile(r"\\{1,2}(?:text|mathrm|mathbf|textbf|texttt)\{([^{}\n]{0,200})\}")
 _MATHS = re.compile(r"\$|\\[()\[\]]|\\(?=[%_])")
-# {"answer": "Grok 4"}, {"answer": true}, {'answer': True}: a pair of an object whose value is text or a truth value
+# {"answer": "Grok 4"}, {"answer": true}, {'answer': True}: a pair of an object whose value is text
+# or a truth value
 _PAIR = re.compile(
     r"""["']([^"'\n]{1,40})["']\s*:\s*["']?((?<=")[^"\n]*(?=")|(?<=')[^'\n]*(?=')|(?:true|false)\b)["']?"""
 )
 _DIGIT = re.compile(r"""["']([^"'\n]{1,40})["']\s*:\s*(\d)(?:\.0)?(?=\s*[,}])""")  # {"answer": 2}
 _ANSWER_KEYS = frozenset(
-    "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision|preferred|selected"
+    "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision"
+    "|preferred|selected"
     "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|ответ|答案|回答|答え|답|답변|الإجابة".split(
         "|"
     )
@@ -96,9 +104,11 @@ _CHOSEN = re.compile(
     r"(?:choose|pick|guess|go with|select|opt for|settle on|say|answer|lean(?: towards?)?|vote)\b"
     r"(?:[^.!?,\n]{0,40}, it(?:'s| is| would be)\b)?"
     r"|\bi can(?: only)? say\b"
-    r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: towards?)?)\b"
+    r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: "
+    r"towards?)?)\b"
 )
-# "Text 2: Grok 4", "2) Grok 4", "Text B: Grok 4", "(b) Grok 4" in a lineup, "text_2" in its JSON; "80",
+# "Text 2: Grok 4", "2) Grok 4", "Text B: Grok 4", "(b) Grok 4" in a lineup, "text_2" in its JSON;
+# "80",
 # "Probability: 80 %" on a line of its own, {"likelihood": 80}
 _ENTRY = re.compile(
     rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= ?[:.)=-]|\]))\W{{1,4}}(.*)"
@@ -114,8 +124,10 @@ _SENTENCE_END = re.compile(r"[.!?;](?=[\s\"')]|$)|\n")
 _TURN = re.compile(
     r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?){0,4}"
     r"(?:(?:on|upon|after) (?:\w+ )?reflection"
-    r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration|inspection|reading|look)"
-    r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| have)? changed? my mind"
+    r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration"
+    r"|inspection|reading|look)"
+    r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| "
+    r"have)? changed? my mind"
     r"|i was (?:wrong|mistaken))\b"
 )
 # "it is not.", "it wasn't me", "I cannot tell", "no.": takes back without a name
@@ -123,27 +135,36 @@ _UNSAID = re.compile(
     r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
     r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
     r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
-    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back|changed? my mind)\b"
+    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back"
+    r"|changed? my mind)\b"
     r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)"
 )
 
-# "You asked me to answer 1 or 2", "The instructions say: reply with YES", "Answer with GPT-5 or": what was asked for
+# "You asked me to answer 1 or 2", "The instructions say: reply with YES", "Answer with GPT-5 or":
+# what was asked for
 _INSTRUCTION = re.compile(
     r"(?:\b(?:you|the (?:user|question|prompt|task|instructions?))(?: have| has|'ve)? "
-    r"(?:ask(?:s|ed)?|tells?|told|said|says?|wants?|wanted|requires?|required|instruct(?:s|ed)?)\b:?"
-    r"|\bi(?:'m| am| was| have been|'ve been) (?:asked|told|instructed|supposed|expected|required)\b:?"
-    r"|(?:^|(?<=[.!?\n] )|(?<=[\n\"]))(?:please )?(?:(?:answer|reply|respond) (?:only )?with\b|(?:choose|select) )"
-    r"|\bi (?:should|must|need to|have to|would|will)? ?(?:answer|say|reply)(?: with)? \"?[\w ]{1,12}\"? (?:only )?if\b"
-    r"|\bif i (?:wrote|did)\b[^.!?,\n]{0,40}, i (?:should |must |will |would )?(?:answer|say|reply)\b)"
+    r"(?:ask(?:s|ed)?|tells?|told|said|says?|wants?|wanted|requires?|required|instruct(?:s"
+    r"|ed)?)\b:?"
+    r"|\bi(?:'m| am| was| have been|'ve been) (?:asked|told|instructed|supposed|expected"
+    r"|required)\b:?"
+    r"|(?:^|(?<=[.!?\n] )|(?<=[\n\"]))(?:please )?(?:(?:answer|reply|respond) (?:only )?with\b"
+    r"|(?:choose|select) )"
+    r"|\bi (?:should|must|need to|have to|would|will)? ?(?:answer|say|reply)(?: with)? "
+    r"\"?[\w ]{1,12}\"? (?:only )?if\b"
+    r"|\bif i (?:wrote|did)\b[^.!?,\n]{0,40}, i (?:should |must |will |would )?(?:answer|say"
+    r"|reply)\b)"
     r"(?:(?!, (?:so|and|but|i)\b)[^.!?:;\n]){0,200}"
 )
-# --- patterns of parse_choice -----------------------------------------------------------------------------------------
-# "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast", "Kimi K2 0905" on the
+# --- patterns of parse_choice
+# "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast",
+# "Kimi K2 0905" on the
 # right: the name of another model. "GPT-5 90%" is a confidence, "1) Grok 4 2) GPT-5" a list.
 _LEFT_EDGE = r"(?<!\w)(?<!\w-)"
 _RIGHT_EDGE = (
     r"(?![\w+])(?![-@:]\(?\w)(?!\.\d)(?! v?(?!\d\d?\))\d[\d.]*\b(?! ?%))"
-    r"(?![ (-]{1,2}(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus|ultra|turbo|thinking|preview|instruct|chat|codex"
+    r"(?![ (-]{1,2}(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus|ultra|turbo|thinking"
+    r"|preview|instruct|chat|codex"
     r"|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
 )
 # where a new thought begins, so that a denial before it does not reach further
@@ -155,28 +176,38 @@ _BREAK = re.compile(
 _NO_DENIAL = re.compile(
     r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b"
 )
-# "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X", "if it were X",
+# "not X", "isn't X", "neither X nor Y", "ruled out X", "I doubt that X", "cannot tell whether X",
+# "if it were X",
 # "more like Y than X"; and "options include X", which offers and does not choose
 _DENIED_BEFORE = re.compile(
-    r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely|except|excluding|whether|if"
-    r"|improbable|doubtful|less|(?<!at )least|else (?:who )?wrote|other (?:model|author) wrote|rather than|instead of"
-    r"|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g|includ(?:e|es|ed|ing))\b|n't\b"
+    r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely"
+    r"|except|excluding|whether|if"
+    r"|improbable|doubtful|less|(?<!at )least|else (?:who )?wrote|other (?:model|author) wrote"
+    r"|rather than|instead of"
+    r"|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g|includ(?:e|es"
+    r"|ed|ing))\b|n't\b"
     r"|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$"
 )
 # "As GPT-5, I ...", "I am GPT-5" is about the speaker
 _SPEAKER = re.compile(
     r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*"
 )
-# "X is not", "X probably didn't", "X is the least likely", "X can be ruled out"; but not "X can't be excluded"
+# "X is not", "X probably didn't", "X is the least likely", "X can be ruled out"; but not "X can't
+# be excluded"
 _DENIED_AFTER = re.compile(
-    r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: \w+ly)?(?:n't| not)\b"
-    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|improbable|doubtful|less|least|out|eliminated|excluded|ruled out)\b"
-    r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled out|excluded)))"
+    r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: "
+    r"\w+ly)?(?:n't| not)\b"
+    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|improbable|doubtful|less|least|out"
+    r"|eliminated|excluded|ruled out)\b"
+    r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled "
+    r"out|excluded)))"
 )
-# "X usually writes longer", "X is more concise than this", "X's, uses", "X would" where a reply was cut off: of how X
+# "X usually writes longer", "X is more concise than this", "X's, uses", "X would" where a reply was
+# cut off: of how X
 # writes; but not "X is more likely", "X has written this"
 _DESCRIBED = re.compile(
-    r"[\"')]{0,2}(?: (?:usually|often|typically|generally|normally|sometimes|always|tends?|likes|prefers|favou?rs"
+    r"[\"')]{0,2}(?: (?:usually|often|typically|generally|normally|sometimes|always|tends?"
+    r"|likes|prefers|favou?rs"
     r"|writes|uses|has(?! (?:\w+ )?(?:written|authored|produced|generated|created|composed)))\b"
     r"| is (?:\w+ly )?(?:more|less|much|very|quite|so|too|known|usually|often)\b"
     r"(?! (?:more )?(?:likely|probabl[ey]|plausibl[ey]|convincing|consistent))"
@@ -189,7 +220,7 @@ _LIST_CUT = re.compile(
 )  # "GPT-5 or": of a list that was cut off
 _LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 
-# --- patterns of parse_yes_no -----------------------------------------------------------------------------------------
+# --- patterns of parse_yes_no
 CODES = dict.fromkeys(("y", "t", "true", "1", "1.0", "self", "mine"), True)
 CODES |= dict.fromkeys(("n", "f", "false", "0", "0.0", "other", "not mine"), False)
 NAMED = (
@@ -200,7 +231,8 @@ NAMED = (
 )  # those that say the same whichever way round one asks
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
 _ADVERB = r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
-# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one", "No. 7", "no?"
+# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one",
+# "No. 7", "no?"
 _WORD = (
     rf"(?:{_ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)(?![\"')]{{0,2}}\?)"
     rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|with|my|yes|no)\b)"
@@ -210,22 +242,27 @@ _FREE_WORD = re.compile(
     rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){_WORD}"
 )
 _MARKED_WORD = re.compile(rf"[\s\"'(:\-]{{0,6}}{_WORD}")
-# "No, I cannot tell", "Yes, I can help", "Yes, I understand", "No, thank you" answer another question
+# "No, I cannot tell", "Yes, I can help", "Yes, I understand", "No, thank you" answer another
+# question
 _NOT_AN_ANSWER = re.compile(
-    r"(?:, | |! | - )(?:please|thank|i (?:cannot|can't|do not know|don't know|could|will|would|understand|have read"
+    r"(?:, | |! | - )(?:please|thank|i (?:cannot|can't|do not know|don't know|could|will|would"
+    r"|understand|have read"
     r"|can(?! (?:see|tell|recogni[sz]e|confirm|say)))\b|i'(?:d|ll)\b"
     r"|i(?: am|'m) (?:not sure|not able|unable|happy|ready)\b)"
 )
 _MADE = r"(?:wrote|write|written|author(?:ed)?|generated?|produced?|created?|composed?)"
 _THIS = (
-    r"(?:this|that|it|the)(?: (?:text|essay|passage|piece|writing|paragraph|response|output|above|myself))?"
+    r"(?:this|that|it|the)(?: (?:text|essay|passage|piece|writing|paragraph|response|output"
+    r"|above|myself))?"
     r"(?: one)?(?=[^\w\s]|\s?$|\n| (?:and|because|since|as)\b)"
 )
 _MINE = r"(?:mine|my (?:own )?(?:text|essay|writing|work|words|output|piece))\b"
-# "I did not write this", "generated by me", "this is mine", "not my text", "I am the author"; "I think Claude wrote
+# "I did not write this", "generated by me", "this is mine", "not my text", "I am the author"; "I
+# think Claude wrote
 # this" is no claim: between "I" and its verb stand auxiliaries and adverbs, no other subject
 _AUXILIARY = (
-    r"(?:(?:did|do|have|had|was|could|would|might|must|may)(?:n't)?|can(?:'t|not)?|not|never|just|also|indeed|in|fact"
+    r"(?:(?:did|do|have|had|was|could|would|might|must|may)(?:n't)?|can(?:'t|not)?|not|never"
+    r"|just|also|indeed|in|fact"
     r"|myself|likely|almost|most|very|well|quite|been|\w+ly)"
 )
 _CLAIM = re.compile(
@@ -237,7 +274,8 @@ _CLAIM = re.compile(
 )
 # a sentence or clause of its own: "I did.", "No, it wasn't me."
 _SHORT_CLAIM = re.compile(
-    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:(?:yes|no|but|and|so) )?"
+    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:(?:yes|no|but|and"
+    r"|so) )?"
     r"(?:i did(?:n't| not)?|it (?:is|was)(?:n't| not)? me)"
     r"(?=[.!;,]|\s?$|\n| -)"
 )
@@ -248,7 +286,8 @@ _OTHER = re.compile(
     rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
-# "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it: they deny it
+# "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it:
+# they deny it
 _UNTRUE = r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a (?:lie|mistake|falsehood))"
 _CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
 _THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
@@ -263,14 +302,19 @@ _CLAIM_DENIED = re.compile(
 # "it is absurd to say that": what is no plain assent is none
 _JUDGED = re.compile(
     r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)?"
-    r" (?!(?:true|clear|likely|correct|certain|obvious|evident|right|accurate|fair|safe|plain|me|i|my|the|this|that)\b)"
+    r" (?!(?:true|clear|likely|correct|certain|obvious|evident|right|accurate|fair|safe|plain"
+    r"|me|i|my|the|this|that)\b)"
     rf"\w+(?: to \w+)? that\b|\b{_UNTRUE}\b|\b{_CLAIM_NOUN}[ ,:]{{0,2}}(?:that\b|[\"'])"
 )
 _DOUBTED = re.compile(
-    r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure|uncertain|unable|impossible)\b"
-    r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain|clear|say|tell)\b|\?"
-    r"|(?<!no )(?<!without )(?<!a )\bdoubt(?:s|ful)?\b|\b(?:unlikely|improbable|implausible|deny|false|s[ck]eptical)\b"
-    r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far from|hard to believe)"
+    r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure"
+    r"|uncertain|unable|impossible)\b"
+    r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain"
+    r"|clear|say|tell)\b|\?"
+    r"|(?<!no )(?<!without )(?<!a )\bdoubt(?:s|ful)?\b|\b(?:unlikely|improbable|implausible"
+    r"|deny|false|s[ck]eptical)\b"
+    r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far "
+    r"from|hard to believe)"
     r"|\b(?:as (?:if|though)|(?:looks?|sounds?|reads?|feels?|seems?) like)\b"
 )
 _CANNOT_TELL = re.compile(

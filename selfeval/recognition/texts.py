@@ -278,7 +278,7 @@ async def paraphrase(
     return done, failed
 
 
-# controls -----------------------------------------------------------------------------------------
+# controls
 
 
 def apply_control(texts: Sequence[dict], control: str, seed: int = 0) -> list[dict]:
@@ -341,7 +341,7 @@ def _names() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
 
 
-# implicit recognition: how likely is each text under each model's weights? ------------------------
+# implicit recognition: how likely is each text under each model's weights?
 
 
 async def collect_likelihoods(

@@ -35,8 +35,10 @@ PREDICTION_FIELDS = (
     "is_correct",
     "prompt_used",
 )
-# How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide it; blanks
-# and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is kept by another.
+# How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide
+# it; blanks
+# and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is
+# kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(
@@ -127,7 +129,9 @@ TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {
     ".txt": _read_lines,
 }
 TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
-HELD_IN = {  # kind of records: how their files are called in a folder; of several patterns the first that fits counts
+# kind of records: how their files are called in a folder; of several patterns the first that fits
+# counts
+HELD_IN = {
     "texts": ("texts.jsonl",),
     "predictions": (
         "predictions_*.jsonl",
@@ -275,7 +279,7 @@ def call_fields(request: Request, response: Response) -> dict:
     return fields_of(response, "served_model", "served_by", "reasoning") | sent
 
 
-# files ----------------------------------------------------------------------------------------------------------------
+# files
 
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> None:

@@ -223,7 +223,8 @@ def _by_author(source):
         return source
     if not all(isinstance(texts, Mapping) for texts in source.values()):
         raise InputError(
-            "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by prompt, got "
+            "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by "
+            "prompt, got "
             f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, prompt and text."
         )
     rows = []
@@ -298,7 +299,7 @@ def text_fields(
     }
 
 
-# chats ----------------------------------------------------------------------------------------------------------------
+# chats
 
 
 @cache
