@@ -49,7 +49,7 @@ def test_what_of_the_environment_is_a_key(monkeypatch):
     said |= {"PROXY": "http://me:p@ssword@127.0.0.1:1/v1", "MONKEY": "banana-12345"}
     for name, value in said.items():
         monkeypatch.setenv(name, value)
-    assert models.providers()["openai"].key == own
+    assert models.providers()["openai"].read_key() == own
     found = {"OPENAI_API_KEY": own, "MY_TOKEN": "t0ken-value", "PROXY (password)": "p@ssword"}
     assert {name: value for name, value in values().items() if name in said or "(" in name} == found
     assert redact(f"{own}, t0ken-value, abc1", shapes=False) == "[key], [key], abc1"

@@ -129,7 +129,7 @@ REMOVES = {"rmtree", "unlink", "rmdir", "removedirs", "copyfile", "move", "symli
 REMOVES |= {"write_text", "write_bytes", "to_csv", "to_parquet", "savefig"}
 LISTED = {
     "providers/client.py": ["Path(file).write_text"],  # how far a run is, in its folder
-    "providers/dry_runs.py": ["open(a)", "shutil.copyfile", "there.symlink_to"],  # in the folder of a plan
+    "providers/dry_runs.py": ["copy.symlink_to", "open(a)", "shutil.copyfile"],  # in the folder of a plan
     "providers/embedded.py": [
         *("open(w)", "open(wb)", "state.unlink", "state.write_text"),  # in the folder of the embedded server
         *("open(wb)", "whole.replace"),  # weights, where none are

@@ -117,7 +117,7 @@ def installed(tmp_path_factory):
 
 LED = """from selfeval import models
 openai = models.providers()["openai"]
-print(openai.url, openai.key, models.registry_files()[1:])"""
+print(openai.url, openai.read_key(), models.registry_files()[1:])"""
 
 
 def test_of_the_env_file_of_a_working_folder_keys_alone_are_taken(installed, tmp_path):
