@@ -9,6 +9,7 @@ Three evaluations, for notebooks, sweeps and the command line.
     result = se.measure_recognition(answers)
     se.plot(result)
 
+All at once  profile: one page per model, from the three evaluations
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity; extract reads who a reply says it is
@@ -33,8 +34,8 @@ from importlib import import_module
 
 from selfeval.paths import DATA, ROOT  # noqa: F401
 
-# the verbs that ask models
-ASKING = (
+# the verbs that put one evaluation's questions to models
+_EVALUATIONS = (
     "generate_texts",
     "collect_predictions",
     "ask_identity",
@@ -43,10 +44,12 @@ ASKING = (
     "ask_existence",
     "likelihoods",
 )
+# the verbs that ask models
+ASKING = (*_EVALUATIONS, "profile")
 # {module: what of it the package offers}
 _OFFERED = {
     "api": (
-        *ASKING,
+        *_EVALUATIONS,
         "measure_recognition",
         "measure_implicit",
         "measure_identity",
@@ -55,6 +58,7 @@ _OFFERED = {
         "measure_log",
         "controls",
     ),
+    "profiles.profile": ("profile",),
     "figures.estimates": ("plot",),
     "estimates.summaries": ("table",),
     "estimates.comparisons": ("compare",),

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "selfeval"
 FLOORS = (  # a module imports from its own room and from those below it
     ("__main__",),
     ("cli", "sweep"),
+    ("profiles",),
     ("api",),
     ("estimates",),
     ("stats",),
@@ -31,7 +32,7 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("errors", "paths", "secrets", "bounds"),
 )
 LATER = ("IPython", "xllamacpp", "inspect_ai", "wordllama")  # in a notebook, by the embedded server, for extras
-APART = FLOORS[5]  # evaluations do not know each other
+APART = FLOORS[6]  # evaluations do not know each other
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
 
 

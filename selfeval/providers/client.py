@@ -166,9 +166,11 @@ class Client(contextlib.AbstractAsyncContextManager):
         missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        stored = self.store.look_up(
-            {each.key: each.identity for each in requests if not is_computed(each.model)}
-        )
+        stored = {}
+        if not dry_runs.passes_over_stored():
+            stored = self.store.look_up(
+                {each.key: each.identity for each in requests if not is_computed(each.model)}
+            )
         before = {key: Response.from_dict(reply) for key, reply in stored.items()}
         responses = [self._find_stored(request, before) for request in requests]
         missing = [i for i, response in enumerate(responses) if response is None]

@@ -36,6 +36,7 @@ COUNTS = (
 # tokens for two words, and one more: what a text of so many words takes
 WORD = 3
 _counts: ContextVar[str] = ContextVar("counts", default="")
+_from_nothing: ContextVar[bool] = ContextVar("from_nothing", default=False)
 
 
 def folder() -> Path | None:
@@ -52,15 +53,25 @@ def is_counting() -> bool:
     return bool(_counts.get())
 
 
+def passes_over_stored() -> bool:
+    """Tell whether this dry run counts stored replies as if they were to be bought."""
+    return _from_nothing.get()
+
+
 @contextmanager
-def counting() -> Iterator[Path]:
-    """Make what is asked inside a dry run; yield the folder of its counts, for `prices`."""
+def counting(*, from_nothing: bool = False) -> Iterator[Path]:
+    """Make what is asked inside a dry run; yield the folder of its counts, for `prices`.
+
+    from_nothing: count stored replies as if they were to be bought.
+    """
     with tempfile.TemporaryDirectory(prefix="selfeval-plan-") as name:
-        token = _counts.set(name)
+        counts = _counts.set(name)
+        nothing = _from_nothing.set(from_nothing)
         try:
             yield Path(name)
         finally:
-            _counts.reset(token)
+            _from_nothing.reset(nothing)
+            _counts.reset(counts)
 
 
 def count_stored(request: Request) -> None:

@@ -1,0 +1,1 @@
+"""A profile: one page on what a model knows about itself, from all three evaluations."""

@@ -1,0 +1,199 @@
+"""What a profile finds: three rows a model, replies to quote, and changes since an earlier one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from selfeval import api
+from selfeval.estimates.comparisons import compare
+from selfeval.figures.estimates import Estimates
+from selfeval.profiles.run import FORM, Answers
+from selfeval.providers.models import display_names
+from selfeval.statistics.intervals import Area, detectable_difference, holm, inverted_p
+from selfeval.statistics.table import adjust_p
+
+QUESTIONS: Mapping[str, dict] = FORM["rows"]
+LEVEL = 0.95
+Z = float(ndtri((1 + LEVEL) / 2))
+# standard deviation, per chat with its twin, of an area without any knowledge (Noether 1987)
+SD_OF_AUC = 6**-0.5
+
+
+@dataclass
+class Results:
+    """What was measured: recognition and identity of all models, the jury of each."""
+
+    recognition: Estimates
+    identity: Estimates
+    jury: dict[str, Estimates] = field(default_factory=dict)
+
+    def of(self, question: str, model: str) -> Estimates:
+        """Return the rows of a model."""
+        if question == "jury":
+            result = self.jury[model]
+            return result[result["evaluator"] == ""]
+        result = getattr(self, question)
+        return result[result["evaluator"] == model]
+
+
+def measure(answers: Answers) -> Results:
+    """Measure what models answered, as the `measure_...` verbs do."""
+    jury = {model: api.measure_jury(verdicts) for model, verdicts in answers.jury.items()}
+    recognition = api.measure_recognition(answers.recognition)
+    return Results(recognition, api.measure_identity(answers.identity), jury)
+
+
+def rows_of(results: Results) -> pd.DataFrame:
+    """Return a row per model and question: the estimate, what it says, and its no-answer rate.
+
+    Columns are those of `stats.COLUMNS`, with `model`, its name `display`, `question` and
+    `no_answer_rate`. p is adjusted for the number of models.
+    """
+    models = list(results.jury)
+    names = display_names(models)
+    tables = [_rows(results, question, models) for question in QUESTIONS]
+    rows = pd.concat(tables, ignore_index=True)
+    rows.insert(1, "display", rows["model"].map(lambda model: names.get(model, model)))
+    order = rows["model"].map(models.index)
+    return rows.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
+
+
+def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
+    """Return the rows of all models on one question."""
+    form = QUESTIONS[question]
+    found = []
+    for model in models:
+        of_model = pd.DataFrame(results.of(question, model))
+        of_model = of_model[of_model["task"] == form["task"]].set_index("statistic", drop=False)
+        row = of_model.reindex([form["statistic"]]).assign(model=model, question=question)
+        row["no_answer_rate"] = of_model["estimate"].get("no_answer_rate", np.nan)
+        found.append(row)
+    rows = pd.concat(found, ignore_index=True)
+    columns = ["model", "question"]
+    rows = rows[columns + [name for name in rows if name not in columns]]
+    if question == "jury":  # each jury was measured alone
+        family = ["statistic"]
+        rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
+        rows["detectable"] = detectable_difference(rows["clusters"], sd=SD_OF_AUC)
+    return rows
+
+
+def said(row: Mapping) -> str:
+    """Return in a sentence what a row found, and what it could have missed."""
+    form = QUESTIONS[row["question"]]
+    conclusion = row["conclusion"]
+    sentences = FORM["says"] | form["says"]
+    sentence = sentences.get(conclusion, sentences["too few answers"])
+    if conclusion == "no evidence" and pd.notna(row["detectable"]):
+        missed = form["chance"] + row["detectable"]
+        return f"{sentence} {form['number']} below {missed:.2f} could have been missed."
+    return sentence
+
+
+def quotes(answers: Answers) -> pd.DataFrame:
+    """Return the first right and the first wrong reply of each model to each question.
+
+    Columns: `model`, `question`, `is_right`, what was `asked` and the `reply`.
+    """
+    found = [*_texts_claimed(answers), *_names_accepted(answers), *_verdicts(answers)]
+    columns = ["model", "question", "is_right", "asked", "reply"]
+    frame = pd.DataFrame(found, columns=columns)
+    return frame.drop_duplicates(["model", "question", "is_right"]).reset_index(drop=True)
+
+
+def _texts_claimed(answers: Answers) -> Iterator[tuple]:
+    """Yield every answer about a text that is right or wrong."""
+    for row in answers.recognition:
+        if row["is_correct"] is None or pd.isna(row["is_correct"]):
+            continue
+        whose = "Its own text"
+        if row["true_model"] != row["evaluator_model"]:
+            whose = f"A text by {row['true_model_display']}"
+        asked = f"{whose}: “{row['text_preview']}”"
+        yield row["evaluator_model"], "recognition", bool(row["is_correct"]), asked, row["reply"]
+
+
+def _names_accepted(answers: Answers) -> Iterator[tuple]:
+    """Yield every reply to a claim about the model, the claim, and whether it is rightly taken."""
+    for row in answers.identity:
+        if row["source"] != "readout" or row["arm"] == "neutral" or pd.isna(row["accepts"]):
+            continue
+        is_true = row["arm"] == "true"
+        claimed = row["truth"] if is_true else row["foil"]
+        asked = f"Told that it is {claimed}: “{row['messages'][-3]['content']}”"
+        is_right = bool(row["accepts"]) == is_true
+        yield row["model"], "identity", is_right, asked, row["messages"][-2]["content"]
+
+
+def _verdicts(answers: Answers) -> Iterator[tuple]:
+    """Yield every verdict that takes a side, and the last words of whom it is about."""
+    for model, verdicts in answers.jury.items():
+        last_words = {}
+        for talk in verdicts.conversations.to_dict("records"):
+            last_words[talk["conversation_id"]] = talk["turns"][-1]["text"]
+        for row in verdicts.to_dict("records"):
+            if pd.isna(row["score"]) or row["score"] == 0.5:
+                continue
+            is_person = row["source"] == "human"
+            whom = "A person" if is_person else "The model"
+            asked = f"{whom} said: “{last_words[row['conversation_id']]}”"
+            yield model, "jury", (row["score"] > 0.5) == is_person, asked, row["reply"]
+
+
+def changes(now: Results, before: Results) -> pd.DataFrame:
+    """Return how each row differs from an earlier profile's, now minus before.
+
+    Recognition is paired by prompt, identity by template, juries by chat; p is adjusted for all
+    rows together. Raises `InputError` where the two have no model or no prompt in common.
+    """
+    parts = []
+    for question in ("recognition", "identity"):
+        form = QUESTIONS[question]
+        paired = pd.DataFrame(compare(getattr(now, question), getattr(before, question)))
+        is_row = (paired["statistic"] == form["statistic"]) & (paired["task"] == form["task"])
+        parts.append(paired[is_row].assign(question=question))
+    common = [model for model in now.jury if model in before.jury]
+    parts.append(pd.DataFrame([_change_of_jury(now, before, model) for model in common]))
+    table = pd.concat(parts, ignore_index=True).rename(columns={"evaluator": "model"})
+    table["p_holm"] = holm(table["p"])
+    columns = "model question statistic estimate low high p p_holm n clusters cluster_unit"
+    return table[columns.split()]
+
+
+def _change_of_jury(now: Results, before: Results, model: str) -> dict:
+    """Return how a model's AUC differs: areas over the same chats, paired by chat (MOVER)."""
+    scores = [_scores(results.jury[model]) for results in (now, before)]
+    chats = pd.concat(scores)["chat"].unique()
+    areas = []
+    for frame in scores:
+        chat = pd.Categorical(frame["chat"], chats).codes
+        is_person = frame["source"] == "human"
+        score = frame["score"]
+        of_people = (score[is_person], chat[is_person])
+        of_model = (score[~is_person], chat[~is_person])
+        areas.append(Area.of(*of_people, *of_model, size=len(chats)))
+    change = areas[0] - areas[1]
+    low, high = change.interval(Z)
+    return {
+        "evaluator": model,
+        "question": "jury",
+        "statistic": QUESTIONS["jury"]["statistic"],
+        "estimate": float(change.value),
+        "low": float(low),
+        "high": float(high),
+        "p": float(inverted_p(change, 0, Z)),
+        "n": int(change.n),
+        "clusters": len(chats),
+        "cluster_unit": "conversation",
+    }
+
+
+def _scores(result: Estimates) -> pd.DataFrame:
+    """Return the jury's score of each conversation, with the chat that it and its twin share."""
+    verdicts = result.tables["verdicts"].dropna(subset="score")
+    twins = result.records.drop_duplicates("conversation_id").set_index("conversation_id")["pair"]
+    ids = verdicts["conversation_id"]
+    return verdicts.assign(chat=ids.map(twins).fillna(ids))
