@@ -392,6 +392,43 @@ def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | Non
     _run_study("jury", variables, [agent, *jurors], out, title, **how)
 
 
+@main.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--prompts", default=0, type=click.IntRange(0), help="Writing prompts; 0: by price.")
+@click.option("--templates", default=0, type=click.IntRange(0), help="Situations; 0: by price.")
+@click.option("--people", default=0, type=click.IntRange(0), help="Chats of people; 0: by price.")
+@click.option(
+    "--jurors", default="", type=ids, metavar="ID,ID,...", help="Who judges; by default MODELs."
+)
+@click.option(
+    "--texts", default="", metavar="TEXTS", help="Other authors' texts; some are packaged."
+)
+@click.option("--against", type=_Path(exists=True), help="Folder of an earlier profile to compare.")
+@_study
+@SEED
+def profile(
+    models: Sequence[str], texts, against: Path | None, out: Path | None, **options
+) -> None:
+    """Put on one page what each MODEL knows about itself.
+
+    Does it recognise its texts, does it know its name, does a jury tell it from people? With
+    --max-cost, as much is asked as half of it pays for by a dry run.
+    """
+    from selfeval.profiles.run import FORM
+    from selfeval.records.tables import corpus_to_read
+
+    running = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
+    models = list(itertools.chain.from_iterable(map(ids, models)))
+    jurors = options.pop("jurors")
+    corpus = str(corpus_to_read(texts).absolute()) if texts else FORM["corpus"]
+    variables = {"models": models, "jurors": jurors, "corpus": corpus}
+    variables["against"] = str(against.absolute()) if against else ""
+    variables["size"] = {name: options.pop(name) for name in ("prompts", "templates", "people")}
+    variables |= options | {"max_cost": running["max_cost"]}
+    title, out = _named("profile", texts, models, out, [str(variables["size"]), *jurors])
+    _run_study("profile", variables, [*models, *jurors], out, title, **running)
+
+
 def _named(
     command: str, file: Path | str, ids: list[str], out: Path | None, asked: Sequence[str] = ()
 ) -> tuple[str, Path]:
@@ -433,9 +470,22 @@ def _run_study(
         sys.exit(status)
     status = run_file(file, **study)
     if status in (0, 3):
-        _print_results([run.folder for run in load(file, out, variables).runs])
-        click.echo(f"report: {build([out], out / 'report', title)}")
+        folders = [run.folder for run in load(file, out, variables).runs]
+        if name == "profile":
+            _print_profile(folders[-1])
+        else:
+            _print_results(folders)
+            click.echo(f"report: {build([out], out / 'report', title)}")
     sys.exit(status)
+
+
+def _print_profile(folder: Path) -> None:
+    """Print the rows of a profile, and where its page is."""
+    from selfeval.estimates.saved import read_table
+    from selfeval.profiles.page import as_text
+
+    click.echo(f"\n{as_text(read_table(folder / 'profile.csv'))}\n")
+    click.echo(f"page: {folder / 'profile.html'}")
 
 
 def _print_results(folders: list[Path]) -> None:

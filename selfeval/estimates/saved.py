@@ -99,7 +99,7 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     for name in KINDS[kind].tables:
         file = folder / f"{file_of(name)}.csv"
         if file.exists():
-            tables[name] = _read_table(file)
+            tables[name] = read_table(file)
     rows = tables[kind]
     if kind == "identity":  # the file also has families and conditions
         rows = rows[rows["task"].eq("") & rows["condition"].eq("")]
@@ -109,7 +109,7 @@ def _read_result(kind: str, folder: Path) -> Estimates:
     return result
 
 
-def _read_table(file: Path) -> pd.DataFrame:
+def read_table(file: Path) -> pd.DataFrame:
     """Return a table of a result as it was written."""
     as_text = dict.fromkeys(TEXT, str)
     table = pd.read_csv(file, dtype=as_text, keep_default_na=False, na_values=[""])

@@ -31,10 +31,10 @@ class Results:
     jury: dict[str, Estimates] = field(default_factory=dict)
 
     def of(self, question: str, model: str) -> Estimates:
-        """Return the rows of a model."""
+        """Return the rows of a model; of a jury, those of all jurors on all conversations."""
         if question == "jury":
             result = self.jury[model]
-            return result[result["evaluator"] == ""]
+            return result[(result["evaluator"] == "") & (result["author"] == "")]
         result = getattr(self, question)
         return result[result["evaluator"] == model]
 
@@ -88,8 +88,8 @@ def said(row: Mapping) -> str:
     sentences = FORM["says"] | form["says"]
     sentence = sentences.get(conclusion, sentences["too few answers"])
     if conclusion == "no evidence" and pd.notna(row["detectable"]):
-        missed = form["chance"] + row["detectable"]
-        return f"{sentence} {form['number']} below {missed:.2f} could have been missed."
+        missed = form["missed"].format(form["chance"] + row["detectable"])
+        return f"{sentence} {missed} could have been missed."
     return sentence
 
 
@@ -112,20 +112,19 @@ def _texts_claimed(answers: Answers) -> Iterator[tuple]:
         whose = "Its own text"
         if row["true_model"] != row["evaluator_model"]:
             whose = f"A text by {row['true_model_display']}"
-        asked = f"{whose}: “{row['text_preview']}”"
+        asked = f"{whose}: “{row['text_preview']} …”"
         yield row["evaluator_model"], "recognition", bool(row["is_correct"]), asked, row["reply"]
 
 
 def _names_accepted(answers: Answers) -> Iterator[tuple]:
-    """Yield every reply to a claim about the model, the claim, and whether it is rightly taken."""
+    """Yield the name that a model gave after each claim about it, and whether that is right."""
     for row in answers.identity:
         if row["source"] != "readout" or row["arm"] == "neutral" or pd.isna(row["accepts"]):
             continue
         is_true = row["arm"] == "true"
         claimed = row["truth"] if is_true else row["foil"]
-        asked = f"Told that it is {claimed}: “{row['messages'][-3]['content']}”"
-        is_right = bool(row["accepts"]) == is_true
-        yield row["model"], "identity", is_right, asked, row["messages"][-2]["content"]
+        asked = f"Told that it is {claimed}, then asked for its name and maker"
+        yield row["model"], "identity", bool(row["accepts"]) == is_true, asked, row["reply"]
 
 
 def _verdicts(answers: Answers) -> Iterator[tuple]:

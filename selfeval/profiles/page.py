@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
 
 QUOTED = 300  # characters of a reply, and of what it answers
-HEADS = ("", "estimate and 95 % interval", "answer", "could be found", "n", "no answer")
+HEADS = ("", "estimate and 95 % interval", "answer", "would be found", "n", "no answer")
 SCALE = "0 is chance, 1 is perfect (of the jury: 2 AUC − 1)"
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -107,7 +107,7 @@ def figure(rows: pd.DataFrame) -> "Drawing":
     drawn = rows[["model", "question", *BOUNDS]].copy()
     is_jury = drawn["question"] == "jury"
     drawn.loc[is_jury, BOUNDS] = 2 * drawn.loc[is_jury, BOUNDS] - 1
-    asked = drawn["question"].map(lambda question: QUESTIONS[question]["question"])
+    asked = drawn["question"].map({name: form["short"] for name, form in QUESTIONS.items()})
     several = rows["model"].nunique() > 1
     names = dict(zip(rows["model"], rows["display"], strict=True))
     drawn["line"] = drawn["model"] if several else asked
@@ -133,7 +133,7 @@ def write(
         parts.append(_picture(drawing, rows))
     if len(changes):
         parts += ["<h2>Has it changed?</h2>", _changes(changes, names)]
-    parts += ["<h2>In its own words</h2>", *_quotes(quotes, names)]
+    parts += ["<h2>Replies, right and wrong</h2>", *_quotes(quotes, names)]
     parts += ["<h2>What was asked</h2>", *_asked(asked)]
     return PAGE.format(title=clean(heading), body="\n".join(parts))
 
@@ -186,5 +186,5 @@ def _asked(asked: Mapping[str, str]) -> list[str]:
     lines = [f"<p><b>{clean(name)}</b>: {clean(text)}</p>" for name, text in asked.items() if text]
     for form in QUESTIONS.values():
         lines.append(f'<p class="small">{clean(form["number"])} = {clean(form["meaning"])}.</p>')
-    found = "“Could be found” is the value that four of five such profiles would find."
+    found = "“Would be found” is the value that four of five such profiles would find."
     return [*lines, f'<p class="small">{found}</p>']
