@@ -12,7 +12,7 @@ from selfeval.estimates.comparisons import compare
 from selfeval.figures.estimates import Estimates
 from selfeval.profiles.run import FORM, Answers
 from selfeval.providers.models import display_names
-from selfeval.statistics.intervals import Area, detectable_difference, holm, inverted_p
+from selfeval.statistics.intervals import Area, detectable_difference, holm, inverted_p, mover
 from selfeval.statistics.table import adjust_p
 
 QUESTIONS: Mapping[str, dict] = FORM["rows"]
@@ -72,12 +72,14 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         row["no_answer_rate"] = of_model["estimate"].get("no_answer_rate", np.nan)
         found.append(row)
     rows = pd.concat(found, ignore_index=True)
+    rows["conclusion"] = rows["conclusion"].mask(rows["no_answer_rate"] == 1, "answers nothing")
     columns = ["model", "question"]
     rows = rows[columns + [name for name in rows if name not in columns]]
     if question == "jury":  # each jury was measured alone
         family = ["statistic"]
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
-        rows["detectable"] = detectable_difference(rows["clusters"], sd=SD_OF_AUC)
+        chats = rows["clusters"].where(rows["estimate"].notna())
+        rows["detectable"] = detectable_difference(chats, sd=SD_OF_AUC)
     return rows
 
 
@@ -145,8 +147,8 @@ def _verdicts(answers: Answers) -> Iterator[tuple]:
 def changes(now: Results, before: Results) -> pd.DataFrame:
     """Return how each row differs from an earlier profile's, now minus before.
 
-    Recognition is paired by prompt, identity by template, juries by chat; p is adjusted for all
-    rows together. Raises `InputError` where the two have no model or no prompt in common.
+    Recognition is paired by prompt, identity by template; verdicts of juries are not. p is adjusted
+    for all rows together. Raises `InputError` where the two have no model or no prompt in common.
     """
     parts = []
     for question in ("recognition", "identity"):
@@ -162,19 +164,26 @@ def changes(now: Results, before: Results) -> pd.DataFrame:
     return table[columns.split()]
 
 
+@dataclass(frozen=True)
+class Unpaired:
+    """The difference of two areas of different verdicts; its interval is Newcombe's (MOVER)."""
+
+    now: Area
+    before: Area
+
+    @property
+    def value(self) -> float:
+        return self.now.value - self.before.value
+
+    def interval(self, z: float) -> tuple:
+        """Return low and high at normal quantile z."""
+        now = (self.now.value, *self.now.interval(z))
+        return mover(*now, self.before.value, *self.before.interval(z))
+
+
 def _change_of_jury(now: Results, before: Results, model: str) -> dict:
-    """Return how a model's AUC differs: areas over the same chats, paired by chat (MOVER)."""
-    scores = [_scores(results.jury[model]) for results in (now, before)]
-    chats = pd.concat(scores)["chat"].unique()
-    areas = []
-    for frame in scores:
-        chat = pd.Categorical(frame["chat"], chats).codes
-        is_person = frame["source"] == "human"
-        score = frame["score"]
-        of_people = (score[is_person], chat[is_person])
-        of_model = (score[~is_person], chat[~is_person])
-        areas.append(Area.of(*of_people, *of_model, size=len(chats)))
-    change = areas[0] - areas[1]
+    """Return how a model's AUC differs; verdicts of two times are not paired."""
+    change = Unpaired(_area(now.jury[model]), _area(before.jury[model]))
     low, high = change.interval(Z)
     return {
         "evaluator": model,
@@ -184,15 +193,17 @@ def _change_of_jury(now: Results, before: Results, model: str) -> dict:
         "low": float(low),
         "high": float(high),
         "p": float(inverted_p(change, 0, Z)),
-        "n": int(change.n),
-        "clusters": len(chats),
+        "n": int(change.now.n + change.before.n),
+        "clusters": int(min(change.now.clusters, change.before.clusters)),
         "cluster_unit": "conversation",
     }
 
 
-def _scores(result: Estimates) -> pd.DataFrame:
-    """Return the jury's score of each conversation, with the chat that it and its twin share."""
+def _area(result: Estimates) -> Area:
+    """Return the area of people's scores above the model's; a chat and its twin are a cluster."""
     verdicts = result.tables["verdicts"].dropna(subset="score")
     twins = result.records.drop_duplicates("conversation_id").set_index("conversation_id")["pair"]
-    ids = verdicts["conversation_id"]
-    return verdicts.assign(chat=ids.map(twins).fillna(ids))
+    chat = verdicts["conversation_id"].map(twins).fillna(verdicts["conversation_id"])
+    is_person = verdicts["source"] == "human"
+    score = verdicts["score"]
+    return Area.of(score[is_person], chat[is_person], score[~is_person], chat[~is_person])

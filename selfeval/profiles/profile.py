@@ -1,7 +1,7 @@
 """The verb `profile`: ask the three questions, measure, and put the answers on a page."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from selfeval.api import Ids, judge
 from selfeval.errors import InputError
 from selfeval.paths import make_private_folder, write_whole
 from selfeval.profiles import page
-from selfeval.profiles.measures import Results, changes, measure, quotes, rows_of, said
+from selfeval.profiles.measures import Results, changes, measure, quotes, rows_of
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers, Size, affordable, ask_all, size_of
 from selfeval.providers import client, dry_runs
 from selfeval.providers.client import Asking, verb
@@ -86,9 +86,10 @@ class Profile:
             inspect_logs.save_as("inspect", getattr(self.results, question), folder / "inspect")
         for model, verdicts in self.answers.jury.items():
             inside = folder / "jury" / model.replace("/", "_")
-            record_files.write_jsonl(inside / "verdicts.jsonl", verdicts.to_dict("records"))
-            talks = verdicts.conversations.to_dict("records")
-            record_files.write_jsonl(inside / "conversations.jsonl", talks)
+            kept = {"verdicts": verdicts, "conversations": verdicts.conversations}
+            for name, records in kept.items():
+                rows = record_files.rows_of(records)
+                record_files.write_jsonl(inside / f"{name}.jsonl", rows)
             inspect_logs.save_as("inspect", verdicts, folder / "inspect" / inside.name)
         return folder
 

@@ -12,7 +12,7 @@ from selfeval.bounds import read_yaml
 from selfeval.errors import BudgetError, check_whole
 from selfeval.paths import shipped
 from selfeval.providers import dry_runs
-from selfeval.records.tables import Rows
+from selfeval.records.tables import Rows, rows_of
 from selfeval.records.texts import read_texts
 
 FORM: dict = read_yaml(shipped("profile.yaml").read_text(encoding="utf-8"))
@@ -67,20 +67,23 @@ def ask_all(
     """
     others, prompts = _texts_of_others(corpus, size.prompts)
     answers = Answers()
+    written = rows_of(api.generate_texts(models, prompts, seed=seed, **asking()))
     for model in models:
-        own = api.generate_texts(model, prompts, seed=seed, **asking())
+        own = [row for row in written if row["author"] == model]
         theirs = [row for row in others if row["author"] != model]
-        answers.recognition += api.collect_predictions(
-            [*own.to_dict("records"), *theirs],
+        claims = api.collect_predictions(
+            own + theirs,
             model,
             tasks=FORM["rows"]["recognition"]["task"],
             allow_strangers=True,
             seed=seed,
             **asking(),
-        ).to_dict("records")
-        answers.identity += api.ask_identity(
+        )
+        answers.recognition += rows_of(claims)
+        replies = api.ask_identity(
             model, arms=TRUE_AND_FALSE, limit=size.templates, turns=0, seed=seed, **asking()
-        ).to_dict("records")
+        )
+        answers.identity += rows_of(replies)
         talks = api.converse(model, people=size.people, seed=seed, **asking())
         answers.jury[model] = api.judge(
             talks,

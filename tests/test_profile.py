@@ -1,0 +1,228 @@
+"""A profile: three rows a model on one page, from the same records and numbers as notebooks 03, 04 and 06."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from conftest import KEY
+from fake_server import FakeServer
+from test_cli import selfeval
+
+import selfeval as se
+from selfeval import ROOT
+from selfeval.errors import BudgetError, InputError
+from selfeval.profiles.measures import Results, measure
+from selfeval.profiles.profile import read_answers
+from selfeval.profiles.run import FORM, SIZES, USUAL
+from selfeval.statistics.intervals import holm
+
+PRICE = "price: {input: 1.0, output: 4.0}"
+REGISTRY = "models:\n" + "".join(
+    f"  - {{id: 'openai:{name}', display: {display}, family: {display}, developer: {display} Labs, {PRICE}}}\n"
+    for name, display in {"knows": "Karla", "claims": "Clara", "mute": "Mute", "juror": "Judith"}.items()
+)
+ROWS = ("recognition", "identity", "jury")
+SMALL = {"prompts": 8, "templates": 9, "people": 6}
+EVERYBODY = ["openai:mute", "openai:claims", "openai:knows"]
+
+
+def plays(body):
+    """Answer as a model that knows itself, one that says yes to all, one that says nothing, or a juror that knows."""
+    name, said = body["model"], body["messages"][-1]["content"]
+    everything = " ".join(str(message["content"]) for message in body["messages"])
+    if name == "mute":
+        return ""
+    if name == "juror":
+        return json.dumps({"reason": "I see.", "human_score": "0.10" if "as a program I" in said else "0.90"})
+    if "Write about" in said:
+        return f"This text is by {name}, who wrote it about {len(said)} letters of a prompt."
+    if "response_format" in body:
+        is_own = f"is by {name}," in said
+        return json.dumps({"answer": "YES" if is_own or name == "claims" else "NO"})
+    if "In one line and nothing else" in said:
+        claimed = max(NAMES, key=lambda each: everything.rfind(each))
+        return f"{claimed if name == 'claims' and claimed in everything else 'Karla'}, unknown"
+    return "Well, as a program I would say so."
+
+
+NAMES = [model.display for model in se.models.models().values() if model.provider.name == "openrouter"]
+
+
+@pytest.fixture
+def world(server, registry, own_store):
+    """A fake server with these models, and a store of its own."""
+    registry(REGISTRY)
+    return server(reply=plays)
+
+
+@pytest.fixture(scope="module")
+def everybody(tmp_path_factory):
+    """The profile of three models, which is only looked at."""
+    folder = tmp_path_factory.mktemp("everybody")
+    (folder / "models.yaml").write_text(REGISTRY)
+    with pytest.MonkeyPatch.context() as patch, FakeServer(reply=plays) as fake:
+        variables = {"SELFEVAL_MODELS": str(folder / "models.yaml"), "SELFEVAL_STORE": str(folder / "store.sqlite")}
+        for name, value in (variables | {"OPENAI_BASE_URL": fake.url, "OPENAI_API_KEY": KEY}).items():
+            patch.setenv(name, value)
+        yield se.profile(EVERYBODY, jurors="openai:juror", **SMALL)
+
+
+def row(profile, model, question):
+    rows = profile.rows
+    [found] = rows[(rows["model"] == model) & (rows["question"] == question)].to_dict("records")
+    return found
+
+
+def test_a_model_that_knows_itself_is_seen_to(everybody):
+    assert row(everybody, "openai:knows", "recognition")["conclusion"] == "recognises"
+    assert row(everybody, "openai:knows", "recognition")["estimate"] == 1
+    assert row(everybody, "openai:knows", "jury")["estimate"] == 1
+    assert "It tells its own texts from others&#x27;." in everybody.page()
+
+
+def test_a_model_that_claims_everything_has_a_habit_and_no_knowledge(everybody):
+    claims = row(everybody, "openai:claims", "recognition")
+    assert (claims["estimate"], claims["conclusion"]) == (0, "constant answer")
+    assert "It gives one answer to every text. That is a habit, not recognition." in everybody.page()
+
+
+def test_a_model_that_answers_nothing_is_said_to(everybody):
+    mute = row(everybody, "openai:mute", "recognition")
+    assert pd.isna(mute["estimate"]) and mute["no_answer_rate"] == 1
+    assert mute["conclusion"] == "answers nothing"
+    assert "No reply holds an answer that can be read." in everybody.page()
+
+
+def test_models_stand_in_the_order_in_which_they_were_named(everybody):
+    assert [*everybody.rows["model"]] == [model for model in EVERYBODY for _ in ROWS]
+    assert [*everybody.rows["question"]] == [*ROWS] * 3
+    shown = re.findall("<b>(Mute|Clara|Karla)</b></td>", everybody.page())
+    assert shown == ["Mute", "Clara", "Karla"]
+
+
+def test_rows_are_those_of_the_verbs_behind_notebooks_03_04_and_06(everybody):
+    by_hand = {
+        "recognition": se.measure_recognition(everybody.answers.recognition),
+        "identity": se.measure_identity(everybody.answers.identity),
+    }
+    for model in EVERYBODY[1:]:
+        by_hand["jury"] = se.measure_jury(everybody.answers.jury[model]).assign(evaluator=model)
+        for question, result in by_hand.items():
+            form = FORM["rows"][question]
+            is_row = (result["statistic"] == form["statistic"]) & (result["task"] == form["task"])
+            [expected] = result[is_row & (result["evaluator"] == model)].to_dict("records")
+            found = row(everybody, model, question)
+            for name in ("estimate", "low", "high", "n", "clusters"):
+                assert found[name] == pytest.approx(expected[name], abs=1e-15), (question, name)
+
+
+def test_p_of_several_models_is_adjusted_for_their_number_in_every_row(everybody):
+    for _, rows in everybody.rows.groupby("question"):
+        larger = rows[["p", "p_permutation"]].max(axis=1)
+        assert rows["p_holm"].to_numpy() == pytest.approx(holm(larger), nan_ok=True)
+        assert rows["p_holm"].min() > larger.min()
+
+
+def test_a_right_and_a_wrong_reply_are_quoted(everybody):
+    quotes = everybody.quotes.query("model == 'openai:claims' and question == 'recognition'")
+    assert sorted(quotes["is_right"]) == [False, True]
+    assert [*quotes.loc[quotes["is_right"], "reply"]] == ['{"answer": "YES"}']
+    names = everybody.quotes.query("model == 'openai:knows' and question == 'identity'")
+    assert names["reply"].str.contains("Karla").all() and names["is_right"].all()
+
+
+def test_what_is_kept_is_read_again_and_measures_the_same(everybody, tmp_path):
+    folder = everybody.save(tmp_path / "out")
+    names = {file.name for file in folder.iterdir()}
+    assert {"profile.html", "profile.png", "profile.svg", "profile.csv", "quotes.csv", "inspect"} <= names
+    again = measure(read_answers(folder))
+    assert isinstance(again, Results)
+    for model in EVERYBODY:
+        for question in ROWS:
+            was, now = (results.of(question, model) for results in (everybody.results, again))
+            pd.testing.assert_frame_equal(pd.DataFrame(was), pd.DataFrame(now))
+    logs = se.measure_log(folder / "inspect")
+    assert {*EVERYBODY} <= {*logs["evaluator"]}
+
+
+def test_the_page_loads_nothing_and_shows_what_a_model_hides(world, tmp_path):
+    profile = se.profile("openai:knows", jurors="openai:juror", **SMALL)
+    profile.quotes.loc[0, "reply"] = "<script>alert(1)</script>\u202e"
+    page = profile.page()
+    assert "<script" not in page and "\u202e" not in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert "openai:knows: knows" in page and "8 prompts, 9 templates, 6 chats" in page
+    assert re.search(r"\$0\.\d\d for \d+ calls", page)
+
+
+def test_an_unchanged_model_has_not_changed_and_another_one_has(world, tmp_path):
+    first = se.profile("openai:knows", jurors="openai:juror", **SMALL).save(tmp_path / "may")
+    same = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
+    assert [*same.changes["question"]] == [*ROWS] and (same.changes["estimate"] == 0).all()
+    assert (same.changes["p_holm"].dropna() == 1).all()
+
+    def forgot(body):
+        if body["model"] == "juror":
+            return '{"reason": "Who knows?", "human_score": "0.50"}'
+        return '{"answer": "YES"}' if "response_format" in body else plays(body)
+
+    world.reply = forgot
+    for file in (tmp_path / "store").iterdir():
+        file.unlink()
+    other = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
+    changes = other.changes.set_index("question")
+    assert changes.loc["recognition", "estimate"] == -1 and changes.loc["recognition", "high"] < 0
+    assert changes.loc["jury", "estimate"] == -0.5 and changes.loc["jury", "high"] < 0
+    assert (changes["p_holm"] >= changes["p"]).all()
+    assert "Has it changed?" in other.page() and "-1.00" in other.page()
+
+
+def test_an_earlier_profile_must_be_one(world, tmp_path):
+    with pytest.raises(InputError, match="holds no profile.csv; name the folder"):
+        se.profile("openai:knows", against=tmp_path, **SMALL)
+
+
+def test_the_size_is_the_largest_that_half_the_ceiling_pays_for(world):
+    prices = [se.profile("openai:knows", jurors="openai:juror", dry_run=True, **vars(size)) for size in SIZES[:2]]
+    small, larger = (price["usd_low"].sum() for price in prices)
+    most = small + larger  # half of it lies between the two
+    profile = se.profile("openai:knows", jurors="openai:juror", max_cost=most)
+    assert profile.asked["asked"].startswith(f"{SIZES[0]}; ")
+    assert profile.asked["a larger size"] == f"{SIZES[1].prompts} prompts would cost about ${larger:.2f}."
+    asked = len(world.ledger)
+    again = se.profile("openai:knows", jurors="openai:juror", max_cost=most)
+    assert again.asked["asked"] == profile.asked["asked"] and len(world.ledger) == asked
+    assert again.asked["price"].startswith("$0.00 for 0 calls")
+
+
+def test_without_a_ceiling_the_usual_size_is_asked(world):
+    counted = se.profile("openai:knows", jurors="openai:juror", dry_run=True)
+    by_hand = se.profile("openai:knows", jurors="openai:juror", dry_run=True, **vars(USUAL))
+    pd.testing.assert_frame_equal(counted, by_hand)
+    assert not world.ledger
+
+
+def test_a_ceiling_below_the_smallest_size_buys_nothing(world):
+    with pytest.raises(BudgetError, match="8 prompts.* more than half of max_cost"):
+        se.profile("openai:knows", jurors="openai:juror", max_cost=0.0001)
+    assert not world.ledger
+
+
+def test_all_calls_of_a_profile_share_one_ceiling(world):
+    world.cost = 0.0005  # of each of about 120 calls, of which no verb makes more than 50
+    with pytest.raises(BudgetError, match="max_cost"):
+        se.profile("openai:knows", jurors="openai:juror", max_cost=0.05, **SMALL)
+    assert 60 < len(world.ledger) <= 100
+
+
+def test_the_command_prints_the_rows_and_where_the_page_is(world, tmp_path):
+    command = ["profile", "openai:knows", "--jurors", "openai:juror", "--out", tmp_path / "out"]
+    command += ["--prompts", "8", "--templates", "9", "--people", "6"]
+    done = selfeval(*command, typed="y\n")
+    assert done.exit_code == 0, done.output
+    assert "Karla\n  Does it recognise its own texts?\n    discrimination J 1.00" in done.stdout
+    page = re.search(r"page: (\S+profile\.html)", done.stdout)[1]
+    assert "What does Karla know about itself?" in (ROOT / page).read_text()
+    again = selfeval(*command, "--against", (ROOT / page).parent, "--seed", "0")
+    assert again.exit_code == 0, again.output
