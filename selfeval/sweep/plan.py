@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from selfeval import ASKING
 from selfeval.paths import DATA
 from selfeval.providers import models
 from selfeval.providers.dry_runs import inside, mirror, prices, print_calls
@@ -15,10 +16,7 @@ from selfeval.sweep.file import Sweep
 from selfeval.sweep.pooled import pooled_runs
 from selfeval.sweep.runs import code_cells
 
-ASKS = re.compile(
-    r"\b(Client|EvalRunner"
-    r"|(generate_texts|collect_predictions|ask_\w+|converse|judge|likelihoods)\()"
-)
+ASKS = re.compile(rf"\b(Client|EvalRunner|({'|'.join(ASKING)})\()")
 
 # Notebooks that ask models are executed as planning (see `selfeval.providers.dry_runs`) on a
 # shadow of data/ in a temporary folder, where `SELFEVAL_DATA` leads: stored replies are read,
