@@ -481,10 +481,16 @@ def _run_study(
 
 def _print_profile(folder: Path) -> None:
     """Print the rows of a profile, and where its page is."""
+    import pandas as pd
+
     from selfeval.estimates.saved import read_table
     from selfeval.profiles.page import as_text
 
-    click.echo(f"\n{as_text(read_table(folder / 'profile.csv'))}\n")
+    tables = []
+    for name in ("profile", "changes"):
+        file = folder / f"{name}.csv"
+        tables.append(read_table(file) if file.exists() else pd.DataFrame())
+    click.echo(f"\n{as_text(*tables)}\n")
     click.echo(f"page: {folder / 'profile.html'}")
 
 

@@ -71,6 +71,8 @@ class World(SimpleNamespace):
         self.result = se.measure_recognition(self.answers, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
+        profile = se.profile("my/a", corpus=self.texts, jurors="my/b", **SMALL)
+        self.earlier = profile.save(folder / "earlier")
         self.logs = folder / "log.json"
         samples = [{"id": k, "metadata": {"prompt": k % 3}, "scores": {"s": {"value": k % 2}}} for k in range(9)]
         self.logs.write_text(json.dumps({"version": 2, "eval": {"model": "m", "task": "t"}, "samples": samples}))
@@ -130,6 +132,7 @@ def world(tmp_path_factory):
 # verbs ----------------------------------------------------------------------------------------------------------------
 
 OUT = "{folder}/out"
+SMALL = {"prompts": 2, "templates": 2, "people": 2}  # of a profile
 PAIRS = {"tasks": "pairwise_self"}
 TALK = {"conversation_id": "t", "source": "human", "turns": [
     {"speaker": "q", "text": "Hello there, who are you?"}, {"speaker": "agent", "text": "Nobody you know, I fear."},
@@ -187,6 +190,10 @@ def verbs(w):
         "ask_existence": ({"models": "my/a", "names": 2, "templates": 1}, {
             "about": ["openai/gpt-4.1", "openai/gpt-4o"], "names": 1, "templates": 2, "answer_types": ["likert"],
             "reasoning": True, "constrained": True, "iterations": 2, "temperature": 0.3, "seed": 1,
+        }),
+        "profile": ({"models": "my/a", "corpus": w.texts, "jurors": "my/b", **SMALL}, {
+            "prompts": 3, "templates": 3, "people": 3, "jurors": "my/c", "corpus": w.texts[:6], "seed": 1,
+            "against": w.earlier,
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "show_prompt": False, "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {
@@ -258,6 +265,7 @@ def asked(w):
         "judge": {"conversations": w.talks.head(2), "jurors": ["my/a", "my/b"], "arms": "independent"},
         "ask_existence": {"models": "my/a", "names": 2, "templates": 1},
         "likelihoods": {"texts": w.texts[:3], "models": "my/a"},
+        "profile": {"models": "my/a", "corpus": w.texts, "jurors": "my/b", **SMALL},
     }
 
 

@@ -88,6 +88,7 @@ def hashes(folder):
 
 # {notebook: (parameters of a stranger's own, the last cell to run: None for all, what is in the folder then)}
 OWN = {
+    "00_profile": ({"size": {"prompts": 8}}, PLACE_KNOWN, []),
     "01_generate_texts": ({"models": FLEET, "limit": 2}, None, ["texts.jsonl"]),
     "02_collect_predictions": ({"models": FLEET, "corpus": "{mine}/texts"}, None, ["predictions_exact_model.jsonl"]),
     "03_self_recognition": (

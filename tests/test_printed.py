@@ -102,7 +102,8 @@ def test_lines_that_a_page_prints_run_as_they_stand(lines, folder):
         said = typed.stdout
         assert typed.returncode == 0 and "Traceback" not in said, f"{line}\n{said[-3000:]}"
         if "Make " in said:  # the calls and their price stand before the question
-            assert fake.ledger and "report: " in said and "There is no" not in said, f"{line}\n{said[-3000:]}"
+            shown = "page: " if " profile " in line else "report: "
+            assert fake.ledger and shown in said and "There is no" not in said, f"{line}\n{said[-3000:]}"
             unknown = re.search(r"^price unknown for [\d,]+ calls \(google/gemma-3-12b-it\)", said, re.M)
             assert bool(unknown) == ("gemma" in line) and " USD for replies of typical length" in said
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from selfeval.profiles.measures import QUESTIONS, said
+from selfeval.providers.models import display_names
 from selfeval.results import BOUNDS, estimate_text, p_text, shortened
 from selfeval.secrets import redact, visible
 
@@ -60,17 +61,30 @@ def cells(row: Mapping) -> list[str]:
     return [form["question"], f"{form['number']} {bounds}", said(row), found, size, silent]
 
 
-def as_text(rows: pd.DataFrame) -> str:
-    """Return the rows for a terminal, under each model's name."""
+def as_text(rows: pd.DataFrame, changes: pd.DataFrame) -> str:
+    """Return the rows for a terminal, under each model's name, then what has changed."""
     lines = []
     for name, of_model in rows.groupby("display", sort=False):
-        lines.append(visible(name))
+        lines.append(name)
         for row in of_model.to_dict("records"):
             question, estimate, sentence, *_ = cells(row)
             lines.append(f"  {question}")
             lines.append(f"    {estimate}")
             lines.append(f"    {sentence}")
-    return "\n".join(lines)
+    if len(changes):
+        lines.append("now − earlier")
+    for row in changes.to_dict("records"):
+        number, model, bounds, p = _change(row)
+        lines.append(f"  {model}, {number}: {bounds}, p {p}")
+    return visible("\n".join(lines))
+
+
+def _change(row: Mapping) -> list[str]:
+    """Return a change as texts: the number, the model, the difference, and p after Holm."""
+    bounds = estimate_text(*(row[name] for name in BOUNDS))
+    names = display_names([row["model"]])
+    model = names.get(row["model"], row["model"])
+    return [QUESTIONS[row["question"]]["number"], model, bounds, p_text(row["p_holm"])]
 
 
 def table(rows: pd.DataFrame) -> str:
@@ -132,7 +146,7 @@ def write(
     if drawing is not None:
         parts.append(_picture(drawing, rows))
     if len(changes):
-        parts += ["<h2>Has it changed?</h2>", _changes(changes, names)]
+        parts += ["<h2>Has it changed?</h2>", _changes(changes)]
     parts += ["<h2>Replies, right and wrong</h2>", *_quotes(quotes, names)]
     parts += ["<h2>What was asked</h2>", *_asked(asked)]
     return PAGE.format(title=clean(heading), body="\n".join(parts))
@@ -152,16 +166,10 @@ def _picture(drawing: "Drawing", rows: pd.DataFrame) -> str:
     return f'<p><img alt="{clean("; ".join(texts))}" src="data:image/png;base64,{encoded}"></p>'
 
 
-def _changes(changes: pd.DataFrame, names: Mapping[str, str]) -> str:
+def _changes(changes: pd.DataFrame) -> str:
     """Return the changes as a table: now minus earlier."""
     heads = ("", "model", "now − earlier", "p (Holm)")
-    lines = []
-    for row in changes.to_dict("records"):
-        question = QUESTIONS[row["question"]]["number"]
-        bounds = estimate_text(*(row[name] for name in BOUNDS))
-        model = names.get(row["model"], row["model"])
-        lines.append(_line(heads, [question, model, bounds, p_text(row["p_holm"])]))
-    return _table(heads, lines)
+    return _table(heads, [_line(heads, _change(row)) for row in changes.to_dict("records")])
 
 
 def _quotes(quotes: pd.DataFrame, names: Mapping[str, str]) -> list[str]:

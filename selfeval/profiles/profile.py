@@ -47,7 +47,7 @@ class Profile:
     results: Results = field(repr=False)
 
     def __repr__(self) -> str:
-        return page.as_text(self.rows)
+        return page.as_text(self.rows, self.changes)
 
     def _repr_html_(self) -> str:
         return page.table(self.rows)

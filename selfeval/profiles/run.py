@@ -68,6 +68,8 @@ def ask_all(
     others, prompts = _texts_of_others(corpus, size.prompts)
     answers = Answers()
     written = rows_of(api.generate_texts(models, prompts, seed=seed, **asking()))
+    for row in (*written, *others):  # one condition for all: a corpus may not say what was asked
+        row.pop("words_asked", None)
     for model in models:
         own = [row for row in written if row["author"] == model]
         theirs = [row for row in others if row["author"] != model]
@@ -98,15 +100,20 @@ def ask_all(
 
 
 def _texts_of_others(corpus: Rows, limit: int) -> tuple[list[dict], list[dict]]:
-    """Return the texts of a corpus on its first prompts, and these prompts.
+    """Return the texts of a corpus on its first prompts, and these prompts with their length.
 
     Of the packaged corpus only texts by the authors that data/profile.yaml names.
     """
     rows = read_texts(corpus, limit)
     if isinstance(corpus, str) and corpus == FORM["corpus"]:
         rows = [row for row in rows if row["author"] in FORM["authors"]]
-    prompts = {row["prompt_id"]: row["prompt"] for row in rows}
-    return rows, [{"prompt_id": name, "prompt": text} for name, text in prompts.items()]
+    prompts = {}
+    for row in rows:
+        asked = {"prompt_id": row["prompt_id"], "prompt": row["prompt"]}
+        if row.get("words_asked"):
+            asked["words"] = row["words_asked"]
+        prompts[row["prompt_id"]] = asked
+    return rows, list(prompts.values())
 
 
 def affordable(
