@@ -4,6 +4,8 @@ import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -19,28 +21,7 @@ if TYPE_CHECKING:
 QUOTED = 300  # characters of a reply, and of what it answers
 HEADS = ("", "estimate and 95 % interval", "answer", "would be found", "n", "no answer")
 SCALE = "0 is chance, 1 is perfect (of the jury: 2 AUC − 1)"
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-body {{ font: 1rem/1.5 Helvetica, Arial, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem; }}
-table {{ border-collapse: collapse; font-size: .9rem; width: 100%; }}
-th, td {{ text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0; }}
-td {{ border-top: 1px solid #ddd; overflow-wrap: anywhere; }}
-img {{ max-width: 100%; }} .small {{ color: #555; font-size: .85rem; }}
-blockquote {{ margin: .2rem 0 1rem; padding-left: .8rem; border-left: 3px solid #ccc; }}
-@media (max-width: 40rem) {{
-  thead {{ display: none; }} td {{ display: block; border: 0; padding: .1rem 0; }}
-  td[title]::before {{ content: attr(title) ": "; color: #555; }}
-  tr {{ display: block; border-top: 1px solid #ddd; padding: .5rem 0; }}
-}}
-@media print {{ body {{ font-size: 10pt; max-width: none; }} tr, blockquote {{ break-inside: avoid; }} }}
-</style></head><body>
-{body}
-</body></html>
-"""
+PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
 def clean(text) -> str:
@@ -149,7 +130,7 @@ def write(
         parts += ["<h2>Has it changed?</h2>", _changes(changes)]
     parts += ["<h2>Replies, right and wrong</h2>", *_quotes(quotes, names)]
     parts += ["<h2>What was asked</h2>", *_asked(asked)]
-    return PAGE.format(title=clean(heading), body="\n".join(parts))
+    return PAGE.substitute(title=clean(heading), body="\n".join(parts))
 
 
 def _listed(names: Sequence[str]) -> str:
