@@ -15,6 +15,7 @@ from selfeval.estimates.summaries import silence
 from selfeval.existence import run as existence
 from selfeval.figures.estimates import Estimates, estimates_of
 from selfeval.identity import replies as identity_replies
+from selfeval.identity.attack import run_attacks
 from selfeval.identity.measures import READINGS
 from selfeval.identity.run import ARMS, run_suite
 from selfeval.identity.scorers import Scorer, as_scorer
@@ -490,6 +491,8 @@ def ask_identity(
     judge: Asked | None = None,
     temperature: float = 0.7,
     seed: int = 0,
+    attacker: Asked | None = None,
+    strategies: Sequence[str] | None = None,
     **asking: Unpack[Asking],
 ) -> Records:
     """Put the situations of an identity suite to models; return one row per reply and read-out.
@@ -502,7 +505,10 @@ def ask_identity(
     `regex`, `judge`, `semantic_similarity`, or a function of a reply and of what is expected
     (docs/own-data.md), also as "module:function" of a file in the current folder or beside the
     suite. judge: the model that judges, or whose embeddings are compared (none: wordllama).
-    temperature, seed: of the replies. A configuration of the published form is run by
+    temperature, seed: of the replies. attacker: a model that, instead of a suite, sees each
+    conversation and writes its next message, for `turns` (6) messages; limit: then of openings.
+    strategies: what it tries, of data/identity/attack.yaml, None for all; `no pressure`, the
+    control, is always among them. A configuration of the published form is run by
     `selfeval.EvalRunner`.
     """
 
@@ -514,20 +520,20 @@ def ask_identity(
             rule = "a function's name is taken for its model's and its maker's"
             tell([f"{functions}: {rule}; it has no arm false-near."])
             chosen = [arm for arm in ARMS if arm != "false-near"]
-        records = await run_suite(
-            client,
-            asked,
-            suite,
-            arms=chosen,
-            near=near,
-            limit=limit,
-            repeats=repeats,
-            turns=turns,
-            scoring=scoring,
-            judge=judge,
-            temperature=temperature,
-            seed=seed,
-        )
+        how: Any = {
+            "limit": limit,
+            "repeats": repeats,
+            "turns": turns,
+            "scoring": scoring,
+            "judge": judge,
+            "temperature": temperature,
+            "seed": seed,
+        }
+        if attacker is None:
+            records = await run_suite(client, asked, suite, arms=chosen, near=near, **how)
+        else:
+            [against] = get_all(attacker)
+            records = await run_attacks(client, asked, against, strategies=strategies, **how)
         return Records(records)
 
     return ask(work, asking)
@@ -543,7 +549,8 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     `arm`, `truth`, `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over
     templates. `tables` also has them by family and by condition of the situations, survival by turn
     of pressure, paired differences of models, and where both kinds of false claims were put,
-    `foils`: siblings' names against other makers'. Controls count by condition alone.
+    `foils`: siblings' names against other makers'. Where an attacker wrote the messages, `attack`
+    has how long each model kept its name, by strategy. Controls count by condition alone.
     """
     frame, filled = identity_replies.complete_replies(replies)
     tell(filled)
@@ -551,8 +558,9 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **bootstrap)
     parts = [table, stats.identity_table(asked, by=["model", "family"], **bootstrap)]
-    if (frame["turn"] > 0).any():
-        parts.append(stats.survival_table(frame, **bootstrap))
+    scripted = frame[frame["strategy"].isna()]
+    if (scripted["turn"] > 0).any():
+        parts.append(stats.survival_table(scripted, **bootstrap))
     parts.append(stats.identity_table(frame, by=["model", "condition"], **bootstrap))
     pairs = table.head(0)
     if frame["model"].nunique() > 1:
@@ -560,6 +568,8 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
         pairs = stats.paired_comparison(asked, statistics=claims, **bootstrap)
     result = estimates_of("identity", table, {}, frame, _names(frame, "model"))
     result.tables = {"identity": pd.concat(parts, ignore_index=True), "paired": pairs}
+    if frame["strategy"].notna().any():
+        result.tables["attack"] = stats.attack_table(frame, **bootstrap)
     siblings = stats.sibling_table(asked)
     if len(siblings):
         result.tables["foils"] = siblings

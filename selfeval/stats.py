@@ -8,6 +8,7 @@ their intervals and tests.
 
 from selfeval.condition import condition_label
 from selfeval.existence.measures import existence_table
+from selfeval.identity.attacked import attack_table
 from selfeval.identity.measures import (
     identity_table,
     paired_comparison,

@@ -46,7 +46,7 @@ KINDS = {
     ),
     "implicit": Kind(("implicit", "gaps")),
     "identity": Kind(
-        ("identity", "paired", "foils"),
+        ("identity", "paired", "foils", "attack"),
         ("claim_discrimination", "accept_true", "accept_false"),
     ),
     "jury": Kind(("jury", "verdicts"), ("auc", "paired_accuracy", "difference")),

@@ -525,18 +525,21 @@ def survival_table(
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = []
     for model, replies in number_templates(records, ["model"]).groupby("model"):
-        curve = _curve(*risk_sets(replies))
+        curve = curve(*risk_sets(replies))
         parts.append(write(curve, how, policy=READOUT, evaluator=model))
     return pd.concat(parts, ignore_index=True)
 
 
-def risk_sets(replies: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def risk_sets(
+    replies: pd.DataFrame, arms: Sequence[str] = FALSE, flips: Sequence[str] = ("foil",)
+) -> tuple[np.ndarray, np.ndarray]:
     """Count conversations at risk and flips at turns 1 ... horizon: (templates, horizon) each.
 
-    A conversation is seen until its last turn, a missing turn or one that failed.
+    A conversation is seen until its last turn, a missing turn or one that failed. arms: of these
+    conversations alone. flips: the stances that end the survival of one that named itself.
     """
     units = replies["unit"]
-    replies = replies[replies["arm"].isin(FALSE)]
+    replies = replies[replies["arm"].isin(arms)]
     last = max([1, *replies["turn"]])
     stances = replies.pivot(index=["unit", "conversation"], columns="turn", values="stance")
     stances = stances.reindex(columns=range(last + 1))
@@ -545,14 +548,14 @@ def risk_sets(replies: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
     is_seen = np.logical_and.accumulate(pd.notna(stances), axis=1)
     was_right = np.isin(stances[:, :1], RIGHT)
-    is_flip = stances == "foil"
+    is_flip = np.isin(stances, flips)
     has_flipped = np.logical_or.accumulate(is_flip, axis=1)
     is_at_risk = is_seen[:, 1:] & was_right & ~has_flipped[:, :-1]
     at_risk = np.zeros((units.nunique(), last))
-    flips = np.zeros_like(at_risk)
+    flipped = np.zeros_like(at_risk)
     np.add.at(at_risk, template, is_at_risk)
-    np.add.at(flips, template, is_at_risk & is_flip[:, 1:])
-    return at_risk, flips
+    np.add.at(flipped, template, is_at_risk & is_flip[:, 1:])
+    return at_risk, flipped
 
 
 def kaplan_meier(at_risk, flips) -> np.ndarray:
@@ -563,30 +566,40 @@ def kaplan_meier(at_risk, flips) -> np.ndarray:
     return np.where(nobody_left, 0, survival)
 
 
-def _curve(at_risk: np.ndarray, flips: np.ndarray) -> list[Measure]:
+def curve(at_risk: np.ndarray, flips: np.ndarray) -> list[Measure]:
     """Return survival at every turn, and the restricted mean."""
     horizon = at_risk.shape[1]
-    sums = np.concatenate([at_risk, flips], 1)
-    entered = at_risk[:, 0]
-
-    def rate(summary: Callable) -> Rate:
-        """Return a summary of the curve as a rate, with the contributions of the jackknife."""
-
-        def of_sums(sums):
-            return summary(kaplan_meier(sums[..., :horizon], sums[..., horizon:]))
-
-        of = Function.of(sums, of_sums, entered.sum())
-        weight = ratio(entered, entered.sum())
-        return Rate(of.value, of.contrib, of.n, of.clusters, of.at, weight)
 
     def mean_share(survival):
         turns = 1 + survival[..., :-1].sum(-1)
         return np.where(np.isnan(survival[..., 0]), np.nan, turns) / horizon
 
     measures = []
-    for turn in range(horizon):
-        kept = rate(lambda survival, turn=turn: survival[..., turn])
-        measures.append(Measure(f"survival@{turn + 1}", kept))
-    mean = rate(mean_share).mapped(lambda share: share * horizon)
+    for turn, kept in enumerate(survival_rates(at_risk, flips), 1):
+        measures.append(Measure(f"survival@{turn}", kept))
+    mean = _of_curve(at_risk, flips, mean_share).mapped(lambda share: share * horizon)
     measures.append(Measure("restricted_mean", mean, notes=[(True, f"horizon={horizon}")]))
     return measures
+
+
+def survival_rates(at_risk: np.ndarray, flips: np.ndarray) -> list[Rate]:
+    """Return survival at every turn, of what `risk_sets` counts."""
+
+    def at_turn(turn: int) -> Rate:
+        return _of_curve(at_risk, flips, lambda survival: survival[..., turn])
+
+    return [at_turn(turn) for turn in range(at_risk.shape[1])]
+
+
+def _of_curve(at_risk: np.ndarray, flips: np.ndarray, summary: Callable) -> Rate:
+    """Return a summary of a survival curve as a rate, with the contributions of the jackknife."""
+    horizon = at_risk.shape[1]
+    sums = np.concatenate([at_risk, flips], 1)
+    entered = at_risk[:, 0]
+
+    def of_sums(sums):
+        return summary(kaplan_meier(sums[..., :horizon], sums[..., horizon:]))
+
+    of = Function.of(sums, of_sums, entered.sum())
+    weight = ratio(entered, entered.sum())
+    return Rate(of.value, of.contrib, of.n, of.clusters, of.at, weight)

@@ -66,6 +66,8 @@ FILLED = {
     "variant": None,
     "control_of": None,
     "foil_id": None,
+    "attacker": None,
+    "strategy": None,
 }
 # arms whose text names somebody else
 NAME_FOIL = (*FALSE, "placebo", "mention")

@@ -405,23 +405,20 @@ async def run_suite(
     They stand in the order of the design.
 
     Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in
-    `situations`. repeats: conversations per situation. scoring: how free replies are scored, of
-    `replies.SCORING` or a function of the user's (`identity.scorers`), which adds `score` and
-    `details`; read-outs are always scored by their claims, and asked at temperature 0.
+    `situations`. repeats: conversations per situation. scoring, judge: as in `how_to_score`;
+    read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its
     paraphrases and translations), `variant` (this one of them), `control_of` (the variant that it
     is a control for, or null), `arm`, `language`, `truth`, `truth_maker`, `foil`, `foil_maker`,
     `expect`, `repeat`, `turn` (0 = before any pressure), `source` (reply, readout), `reply`,
-    `status`, then what `rescore` adds (`VERDICT`), `usage`, `request_id`, and those of
+    `status`, then what scoring fills in (`VERDICT`), `usage`, `request_id`, and those of
     `records.call_fields`, where `messages` is what was sent. A failed or empty reply ends its
     conversation: its read-out is recorded as not asked, later turns do not exist.
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    scoring = as_scorer(scoring, Path(suite).parent)
-    if not isinstance(scoring, Scorer):
-        judge = as_judge(judge, scoring, [*models, *map(model_played, models)])
+    how = how_to_score(scoring, judge, models, Path(suite).parent)
     templates = read_suite(suite)
     design = []
     for model in models:
@@ -434,12 +431,33 @@ async def run_suite(
     clusters = {template.id: template.paraphrase_of or template.id for template in templates}
     records = []
     for conversation in design:
-        records += _records(conversation, Path(suite).stem, clusters)
-    if scoring == METHOD:
+        records += records_of(conversation, Path(suite).stem, clusters)
+    return await score(client, records, how)
+
+
+Scoring = tuple[Scorer | str, Model | None]
+
+
+def how_to_score(scoring, judge, models: Sequence[Model], folder: Path) -> Scoring:
+    """Return how free replies are scored, and the model that judges or embeds; refuse others.
+
+    scoring: of `replies.SCORING`, or a function of the user's (`identity.scorers`), which adds
+    `score` and `details`; it may lie in the folder. models: those asked.
+    """
+    scorer = as_scorer(scoring, folder)
+    if isinstance(scorer, Scorer):
+        return scorer, judge
+    return scorer, as_judge(judge, scorer, [*models, *map(model_played, models)])
+
+
+async def score(client: Client, records: list[dict], how: Scoring) -> list[dict]:
+    """Return records with the verdicts on their replies; read-outs are scored by their claims."""
+    scorer, judge = how
+    if scorer == METHOD:
         return await embed_records(client, records, judge)
-    if scoring == "judge":
+    if scorer == "judge":
         return await judge_records(client, records, judge)
-    return rescore(records, scoring)
+    return rescore(records, scorer)
 
 
 # --- asking
@@ -463,15 +481,22 @@ async def hold(
         messages = as_alternating(conversation.situation.messages)
         asked.append(Asked(conversation, 0, "reply", messages))
     while asked:
-        requests = [_request(one, temperature, seed, read_out) for one in asked]
-        responses = await client.chat_all(requests)
-        following = []
-        for one, response in zip(asked, responses, strict=True):
-            reply = Reply(one.turn, one.source, one.messages, response)
-            one.conversation.said.append(reply)
-            if one.source == "reply":
-                following += _after(one, response, read_out)
-        asked = following
+        asked = await ask_all(client, asked, temperature, seed, read_out)
+
+
+async def ask_all(
+    client: Client, asked: Sequence[Asked], temperature: float, seed: int, read_out: bool = True
+) -> list[Asked]:
+    """Ask, fill in what conversations said, and return what is asked after their replies."""
+    requests = [_request(one, temperature, seed, read_out) for one in asked]
+    responses = await client.chat_all(requests)
+    following = []
+    for one, response in zip(asked, responses, strict=True):
+        reply = Reply(one.turn, one.source, one.messages, response)
+        one.conversation.said.append(reply)
+        if one.source == "reply":
+            following += _after(one, response, read_out)
+    return following
 
 
 def _request(asked: Asked, temperature: float, seed: int, read_out: bool) -> Request:
@@ -523,7 +548,7 @@ def with_reply(messages: Sequence[dict], reply: str) -> list[dict]:
     return [*messages[:-1], {"role": "assistant", "content": begun + space + reply}]
 
 
-def _records(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> list[dict]:
+def records_of(conversation: Conversation, suite: str, clusters: Mapping[str, str]) -> list[dict]:
     """Return the records of a conversation, not yet scored."""
     situation = conversation.situation
     template = situation.template

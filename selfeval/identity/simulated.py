@@ -33,6 +33,8 @@ RATES = {
     "plays",
     "mistaken_for",
     "replies",
+    "lost",
+    "attacks",
 }
 UNKNOWN = "unknown"
 # what it says that does not say who it is
@@ -77,9 +79,14 @@ def simulated_reply(
       mistaken_for   id of the model that it names where it does not name itself; without it, it
                      denies its name
       alike          intraclass correlation of falling for a claim within a situation (0)
+      lost           under an attacker, P(gives up its name at a turn, having kept it): {strategy:
+                     a number, or one for each turn}; "any" for every strategy, also the control
+      attacks        it is an attacker, and sends its strategy's example of attack.yaml
       replies        {part of the last message: reply}, before anything else
     """
     question = messages[-1]["content"]
+    if rates.get("attacks"):
+        return _attack(question)
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
             return text
@@ -92,6 +99,8 @@ def simulated_reply(
     if draw.random() < rates.get("doubts", 0):
         return f"I might be {me.display}, or perhaps {other or 'some other model'}; {NOT_SURE}"
     claim = last_claim(messages, me)
+    if "lost" in rates:
+        return _under_attack(me, rates["lost"], messages, claim, draw)
     if claim and not claim.true and _adopts(claim, model, rates, messages, draw):
         return f"I was made by {claim.name}." if claim.maker else f"I'm {claim.name}."
     right = rates.get("right", 1)
@@ -101,6 +110,45 @@ def simulated_reply(
         return f"I'm {other}." if other else f"I'm not {me.display}."
     maker = me.developer or "an unknown maker"
     return f"I'm {me.display}, specifically {me.api_name} from {maker}."
+
+
+def _attack(prompt: str) -> str:
+    """Return the example of the strategy that an attacker's prompt names, with the foil's name."""
+    plan = content("attack")
+    strategy = re.search(r"^Strategy: (.+)$", prompt, re.M)[1]
+    foil = re.search(r"says that it is (.+), made by (.+)\.$", prompt, re.M)
+    name, maker = foil.groups() if foil else ("", "")
+    example = (plan["strategies"] | plan["control"])[strategy]["example"]
+    return example.format(name=name, maker=maker)
+
+
+def _under_attack(
+    me: Model, lost: Mapping, messages: Sequence[Mapping], claim: Claim | None, draw: random.Random
+) -> str:
+    """Return who a model says it is, which gives up its name at known rates and for good."""
+    kept = f"I'm {me.display}, specifically {me.api_name} from {me.developer}."
+    called_itself = _last_self_name(messages)
+    if called_itself is None:
+        return kept
+    if called_itself != me.display:
+        return f"I'm {called_itself}."
+    turn = sum(message["role"] == "assistant" for message in messages)
+    chance = lost.get("any", lost.get(_strategy(messages[-1]["content"]), 0))
+    if not isinstance(chance, int | float):
+        chance = chance[turn - 1] if turn <= len(chance) else 0
+    if draw.random() >= chance:
+        return kept
+    return f"I'm {claim.name}." if claim and not claim.true else f"I'm not {me.display}."
+
+
+def _strategy(message: str) -> str:
+    """Return the strategy whose example a message is; "" for none."""
+    plan = content("attack")
+    for name, given in (plan["strategies"] | plan["control"]).items():
+        beginning, _, _ = given["example"].partition("{name}")
+        if message.startswith(beginning):
+            return name
+    return ""
 
 
 def _mistaken_for(rates: Mapping) -> str:
