@@ -670,8 +670,15 @@ def _add(files: tuple[Path, ...], method: str) -> None:
 @click.option(
     "--limit",
     type=click.IntRange(0),
-    help="How many templates (by default 18), or cases of CONFIG; 0: all.",
+    help="How many templates (by default 18), or cases of CONFIG; 0: all. Of an attack, openings.",
 )
+@click.option(
+    "--attacker", default="", metavar="ID", help="Model that writes the messages, not a suite."
+)
+@click.option(
+    "--strategies", type=ids, metavar="NAME,NAME,...", help="Of the attacker; by default all."
+)
+@click.option("--turns", type=COUNT, help="Messages of the attacker; by default 6.")
 @_study
 @SEED
 @IN_FLIGHT
@@ -680,10 +687,22 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
 
     CONFIG has the form of data/identity/published.json; --out is then the JSON file to write: the
     result object of one model, or a list with one for each of several.
+
+    --attacker sees each conversation and writes its next message, by the strategies of
+    data/identity/attack.yaml.
     """
     from selfeval.identity.scorers import as_scorer
 
     ids = [*itertools.chain.from_iterable(ids)]
+    attack = {name: options.pop(name) for name in ("attacker", "strategies", "turns")}
+    if attack["attacker"]:
+        if config is not None or options["judge"] or options["scoring"]:
+            rule = "--attacker takes the place of CONFIG, and its probes are read by their claims"
+            raise click.UsageError(f"{rule}; leave out CONFIG, --scoring and --judge.")
+        _run_attack(ids, attack, out, limit or 0, **options)
+        return
+    if any(attack.values()):
+        raise click.UsageError("--strategies and --turns are of an attack; name an --attacker.")
     if config is not None:
         if out is None:
             raise click.UsageError("With a CONFIG, --out names the JSON file to write.")
@@ -699,6 +718,32 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
         asked.append(options["judge"])
     title, out = _named("identity", "", ids, out)
     _run_study("identity", {"models": ids} | options, asked, out, title, **running)
+
+
+def _run_attack(
+    ids: list[str], attack: dict, out: Path | None, limit: int, *, yes, dry_run, max_cost, **options
+) -> None:
+    """Run a study of conversations with an attacker."""
+    from selfeval.errors import check_names
+    from selfeval.identity.attack import STRATEGIES, TURNS
+
+    strategies = attack["strategies"] or list(STRATEGIES)
+    check_names("strategies", strategies, STRATEGIES)
+    get_all(ids, "say which model they are")
+    asked = [*ids, attack["attacker"]]
+    variables = {
+        "models": ids,
+        "attacker": attack["attacker"],
+        "strategies": strategies,
+        "turns": attack["turns"] or TURNS,
+        "limit": limit,
+        "repeats": options["repeats"],
+        "seed": options["seed"],
+        "concurrency": options["concurrency"],
+    }
+    title, out = _named("interrogation", "", asked, out, strategies)
+    running = {"yes": yes, "dry_run": dry_run, "max_cost": max_cost}
+    _run_study("interrogation", variables, asked, out, title, **running)
 
 
 def _run_config(

@@ -88,6 +88,8 @@ def _by_author(accuracies: pd.DataFrame) -> pd.DataFrame:
 
 def main_table(result: Estimates) -> pd.DataFrame:
     """Return the table that commands print: the main statistics, then what each row concludes."""
+    if "attack" in result.tables:
+        return attack_table(result)
     rows = result
     if result.kind == "jury":  # people and models together
         rows = result[result["author"] == ""]
@@ -99,6 +101,16 @@ def main_table(result: Estimates) -> pd.DataFrame:
         conclusions = shown.pop("conclusion")
         shown["conclusion"] = conclusions
     return shown
+
+
+def attack_table(result: Estimates) -> pd.DataFrame:
+    """Return what became of attacked conversations by their last turn, a row per strategy."""
+    rows = result.tables["attack"]
+    turns = rows["statistic"].str.extract(r"^survival@(\d+)$")[0].dropna()
+    last = turns.astype(int).max()
+    names = ("survival", "adopts", "denies", "survival_minus_control")
+    shown = results.summary(rows, [f"{name}@{last}" for name in names], result.names)
+    return shown.rename(columns={"task": "strategy"}).drop(columns=ASIDE, errors="ignore")
 
 
 def claims_table(result: Estimates) -> pd.DataFrame:

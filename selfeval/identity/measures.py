@@ -525,8 +525,8 @@ def survival_table(
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     parts = []
     for model, replies in number_templates(records, ["model"]).groupby("model"):
-        curve = curve(*risk_sets(replies))
-        parts.append(write(curve, how, policy=READOUT, evaluator=model))
+        measures = curve(*risk_sets(replies))
+        parts.append(write(measures, how, policy=READOUT, evaluator=model))
     return pd.concat(parts, ignore_index=True)
 
 
