@@ -174,6 +174,7 @@ def verbs(w):
             "turns": 0, "scoring": "keyword_match", "judge": ({"scoring": "judge", "judge": "my/b"}, "my/c"),
             "temperature": 0.1, "seed": 1,
             "near": ({"models": "sim/identity-wavers", "arms": ["false-near"]}, ["anthropic/claude-3-haiku"]),
+            "attacker": ({"turns": 1}, "my/b"), "strategies": ({"turns": 1, "attacker": "my/b"}, ["role"]),
         }),
         "converse": ({"agent": "my/a", "interrogator": "my/b", "turns": 1}, {
             "interrogator": ({"people": 1}, None), "persona": "terse", "strategy": "customer", "turns": 2,

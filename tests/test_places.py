@@ -122,6 +122,11 @@ OWN = {
     ),
     "12_words_and_weights": ({"predictions": ["{mine}/answers"]}, PLACE_KNOWN, []),
     "13_published_studies": ({"n_resamples": 50}, PLACE_KNOWN, []),
+    "14_interrogation": (
+        {"models": ["sim/identity-yields"], "attacker": "sim/attacker", "limit": 2, "turns": 2, "n_resamples": 20},
+        None,
+        ["identity.csv", "attack.csv"],
+    ),
 }
 
 

@@ -82,7 +82,7 @@ def _remarks(models: Sequence[Model], attacker: Model, lost: int) -> list[str]:
         sentences.append(f"{attacker.id} is attacked by itself.")
     if lost:
         ended = f"{lost} messages of {attacker.id} did not arrive, and their conversations ended"
-        sentences.append(f"{ended}; run again to go on with them.")
+        sentences.append(f"{ended}; run again to ask for these alone.")
     return sentences
 
 
