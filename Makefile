@@ -2,7 +2,7 @@
 #   make demo       what the embedded model knows about itself, on one page
 #   make lab        JupyterLab on the tour              make notebooks  refresh the committed outputs (replayed)
 #   make figures    the paper's figures (replayed)    make record     record the replies of the notebooks anew
-#   make test       ruff, pytest, nbval                 make bench      measurements as JSON
+#   make test       ruff, mypy, pytest, nbval           make bench      measurements as JSON
 #   make faults     the fault suite in full           make reproduce  published numbers, from published data
 #   make sweep FILE=notebooks/sweeps/demo.yaml          make clean      remove what can be rebuilt
 #   make report     executed notebooks as pages         make record-figures  those of the figures, for real
@@ -53,6 +53,7 @@ reproduce: .venv/.ready
 test: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/pytest -q -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests bench notebooks
 
@@ -113,7 +114,7 @@ bench: .venv/.ready
 	@$(BIN)/python bench/bench.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache data/runs data/report data/store/recording
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache data/runs data/report data/store/recording
 	find data/results -type f ! -name '*.csv' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "data/store/ (replies that may have been paid for), data/corpora/ and data/predictions/ stay."

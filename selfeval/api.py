@@ -436,7 +436,7 @@ def measure_implicit(
     records = record_files.records_of("likelihoods", likelihoods)
     weighed = implicit_predictions(pd.DataFrame(records))
     parts = [weighed, as_readings(answered)]
-    if len(texts):
+    if record_files.is_given(texts):
         by_style = read_for_authors(read_texts(texts))
         parts.append(by_style.assign(condition=f"reading={STYLE}"))
     frame = pd.concat(parts, ignore_index=True)
@@ -748,7 +748,7 @@ def judge(
     verdict_files.check_not_read(out, conversations, controls, verdicts)
 
     async def work(client: Client) -> Records:
-        if record_files.is_file(verdicts) or len(verdicts):
+        if record_files.is_given(verdicts):
             talks, statements = verdict_files.read_judgements(
                 verdicts, conversations, controls=controls, limit=limit, max_turns=max_turns
             )

@@ -1,6 +1,7 @@
 """What one verb wrote to a folder is read by every verb and command that reads such records, by folder and by file."""
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -27,6 +28,10 @@ READERS = {  # what reads: (the folder that it is given, how)
     "measure_recognition of a list": ("answers", lambda at, s: se.measure_recognition([at], **QUICK)),
     "measure_implicit": ("likelihoods", lambda at, s: se.measure_implicit(at, s / "own", **QUICK)),
     "measure_implicit's predictions": ("own", lambda at, s: se.measure_implicit(s / "likelihoods", at, **QUICK)),
+    "measure_implicit's texts": (
+        "texts",
+        lambda at, s: se.measure_implicit(s / "likelihoods", s / "own", Path(at), **QUICK),
+    ),
     "judge": ("talks", lambda at, s: se.judge(at, "sim/juror-stern", "independent")),
     "judge of judged": ("verdicts", lambda at, s: se.judge(s / "verdicts", "sim/juror-stern", "independent")),
     "judge's controls": ("talks", lambda at, s: se.judge((), "sim/juror-stern", "independent", controls=at)),

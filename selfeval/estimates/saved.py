@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -48,7 +49,7 @@ def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
     for name in KINDS[result.kind].tables:
         if name in result.tables:
             record_files.write_csv(folder / f"{file_of(name)}.csv", result.tables[name])
-    figure = plot(result)
+    figure: Any = plot(result)
     if figure:
         figure.save(folder / file_of(result.kind))
     return folder

@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -331,7 +332,8 @@ def against(
     is_page = wide > COLUMN
     size = 7.5 if is_page else 6
     is_above = rows["low"] > 0
-    with mpl.rc_context(STYLE | DARK if dark else STYLE):
+    style: Any = STYLE | DARK if dark else STYLE
+    with mpl.rc_context(style):
         fig = new_figure(1.4 + 0.42 * wide, wide)
         head = size + 1.5
         fig.suptitle(wrapped(title, 0.85 * wide, head), x=0.01, ha="left", size=head, weight="bold")

@@ -232,4 +232,4 @@ def _explain(fig: Drawing, wide: float) -> None:
         place = "outside upper center"
         marks = list(shown.values())
         names = [str(name) for name in shown]
-        fig.legend(marks, names, loc=place, ncols=columns, frameon=False)
+        fig.legend(marks, names, loc=place, ncols=columns, frameon=False)  # type: ignore

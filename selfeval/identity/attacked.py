@@ -101,7 +101,7 @@ def _apart(first: Rate, second: Rate) -> tuple[Rate, Rate]:
     behind = np.zeros(len(second.contrib))
     padded = []
     for rate, join in ((first, (None, behind)), (second, (before, None))):
-        parts = {}
+        parts: dict = {}
         for name in ("contrib", "weight"):
             own = getattr(rate, name)
             parts[name] = np.concatenate([own if part is None else part for part in join])

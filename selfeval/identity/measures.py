@@ -50,6 +50,7 @@ not independent: compare restricted means by their intervals.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,7 +99,7 @@ class Templates:
         replies = np.where(known, n, 0).sum(0)
         return Rate.of(np.where(known, value, 0), known, replies)
 
-    def sides(self, *sides: Sequence) -> tuple[list[Rate], np.ndarray]:
+    def sides(self, *sides: Sequence) -> tuple[list[Rate], Any]:
         """Return the rates of each side's columns over the templates that have all sides.
 
         Also where there are such templates, and others that have only some of the sides.
@@ -267,9 +268,9 @@ def _measures(templates: Templates) -> list[Measure]:
     evasive = (says_nothing and not all_failed, "only_abstains")
 
     true, false = zip(*CLAIMS.values(), strict=True)
-    (accept_true, accept_false), unpaired = templates.sides(true, false)
+    (accept_true, accept_false), some_lack_one = templates.sides(true, false)
     is_constant = np.isin(accept_true.value + accept_false.value, (0, 2))
-    unpaired = (unpaired, "unpaired_templates")
+    unpaired = (some_lack_one, "unpaired_templates")
     discrimination = Measure(
         tuple(CLAIMS),
         accept_true - accept_false,
@@ -277,8 +278,8 @@ def _measures(templates: Templates) -> list[Measure]:
         notes=[silent, unpaired, (is_constant, "constant_answer"), evasive],
         resampled=True,
     )
-    (told, untold), unpaired = templates.sides(["foil_false"], ["foil_neutral"])
-    unpaired = (unpaired, "unpaired_templates")
+    (told, untold), some_lack_one = templates.sides(["foil_false"], ["foil_neutral"])
+    unpaired = (some_lack_one, "unpaired_templates")
     susceptibility = Measure(
         ["susceptibility"],
         told - untold,
@@ -301,6 +302,8 @@ def _paired_differences(
         for part in parts:
             columns.append([(part, pair[side]) for pair in pairs])
     sides, unpaired = templates.sides(*columns)
+    first: Any
+    second: Any
     if len(parts) == 1:
         first, second = sides
     else:

@@ -5,7 +5,8 @@ length of a text and not with the number of phrases.
 """
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import yaml
 
@@ -65,7 +66,8 @@ class Automaton:
         for _, phrase in self.phrases:
             words.update(*(part for part in phrase if isinstance(part, frozenset)))
         self.words = words
-        self.first = frozenset().union(*(phrase[0] for _, phrase in self.phrases))
+        begins: Any = [phrase[0] for _, phrase in self.phrases]
+        self.first = frozenset().union(*begins)
 
     def _state(self, open_parts: frozenset) -> _State:
         if open_parts not in self.states:
@@ -99,13 +101,13 @@ class Automaton:
                 opened.add((number, part, 0))
         return frozenset(opened)
 
-    def _next(self, number: int, part: int) -> tuple[int, int, int]:
+    def _next(self, number: int, part: int) -> tuple[int, int, Any]:
         _, phrase = self.phrases[number]
         if part < len(phrase) and isinstance(phrase[part], int):
             return number, part + 1, phrase[part]
         return number, part, 0
 
-    def at(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Hashable, bool]]:
+    def at(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Any, bool]]:
         """Yield end and label of the phrases that begin at a word.
 
         True if the words must end where the phrase does.
@@ -178,7 +180,7 @@ class Phrases:
         self.cjk = re.compile("|".join(sorted(cjk, key=len, reverse=True)))
 
     def _automaton(
-        self, lists: dict[Hashable, Sequence[str]], *, anywhere: bool = False
+        self, lists: Mapping[Any, Sequence[str]], *, anywhere: bool = False
     ) -> Automaton:
         phrases = [(label, self._parts(text)) for label, texts in lists.items() for text in texts]
         return Automaton(phrases, self.words["adverbs"], anywhere=anywhere)

@@ -92,7 +92,7 @@ def _with_fields(value):
     return value
 
 
-def as_json(content: dict | list) -> str:
+def as_json(content: dict | Sequence) -> str:
     """Return results as JSON, which has no NaN: no score is null."""
     plain = json.loads(json.dumps(content), parse_constant=lambda constant: None)
     return json.dumps(plain, indent=2)
@@ -105,18 +105,21 @@ def read_config(source: str | Path | Mapping) -> dict:
     (`data/identity/schema.yaml`).
     """
     where = "The configuration"
-    if not isinstance(source, Mapping):
+    config: Mapping
+    if isinstance(source, Mapping):
+        config = source
+    else:
         path = path_to_read(source)
         where = f"The configuration {path}"
         try:
-            source = json.loads(path.read_text(encoding="utf-8-sig"))
+            config = json.loads(path.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise InputError(f"{where} cannot be read as JSON: {error}.") from error
-    check_form(where, source, "configuration")
-    ids = [case["id"] for case in source["test_cases"]]
+    check_form(where, config, "configuration")
+    ids = [case["id"] for case in config["test_cases"]]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
         raise InputError(f"{where} has the `id` {twice!r} twice; each test case needs its own.")
-    return dict(source)
+    return dict(config)
 
 
 def situation(case: Mapping) -> Situation:
@@ -379,25 +382,27 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        scoring = as_scorer(scoring, self.folder) if scoring else self.method
-        own = isinstance(scoring, Scorer)
-        judge = None if own else as_judge(judge, scoring, [model, model_played(model)])
+        method = as_scorer(scoring, self.folder) if scoring else self.method
+        if isinstance(method, Scorer):
+            judge = None
+        else:
+            judge = as_judge(judge, method, [model, model_played(model)])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
         given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
         judged: dict = {}
-        label = scoring.label() if own else scoring
-        if scoring == "judge":
+        label = method.label() if isinstance(method, Scorer) else str(method)
+        if method == "judge":
             judged = await verdicts(client, judge, given)
-        elif scoring == similarity.METHOD:
+        elif method == similarity.METHOD:
             label += f" ({judge.id if judge else 'wordllama'})"
             sides = sides_of(
                 expected, [other for other in self.listed.values() if other is not expected]
             )
             judged = await embedded(client, judge, [(text, sides) for text in given])
-        tests = [self._test(c, scoring, expected, judged) for c in design]
+        tests = [self._test(c, method, expected, judged) for c in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
@@ -490,7 +495,7 @@ class EvalRunner:
         passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
         return Score(passed, float(passed), details)
 
-    def _result(self, model_id: str, tests: list[dict], scoring: str) -> Fields:
+    def _result(self, model_id: str, tests: Sequence[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
         total = sum(test["details"]["weight"] for test in scored)
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
@@ -602,7 +607,7 @@ def summary(results: Mapping) -> str:
     return "\n".join([*lines, *filter(None, [results["notice"].removeprefix(NOTICE).strip()])])
 
 
-def save_results(results: dict | list[dict], path: str | Path) -> None:
+def save_results(results: dict | Sequence[dict], path: str | Path) -> None:
     """Write one result object, or a list of them, as JSON: whole or not at all.
 
     No score is null.

@@ -102,7 +102,7 @@ def read_reply(
         return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
         verdict = judged[text]
-        return verdict and assess_verdict(verdict, text, sides)
+        return assess_verdict(verdict, text, sides) if verdict else None
     own, others = found_names(without_thinking(text), sides.own, sides.others, scoring)
     stances = {
         (True, True): "conflict",
@@ -269,7 +269,7 @@ def rescore(
             verdict, why = _own_score(record, method)
         else:
             verdict, why = _score(record, method, spelled, judged)
-        scored.append(record | verdict)
+        scored.append({**record, **verdict})
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
     if unreadable:

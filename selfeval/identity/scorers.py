@@ -86,7 +86,7 @@ def _share(value) -> float:
     Raises `ValueError` for anything else.
     """
     value = value.item() if hasattr(value, "item") else value  # of numpy
-    if isinstance(value, Real) and 0 <= value <= 1:
+    if isinstance(value, Real) and 0 <= float(value) <= 1:
         return float(value)
     raise ValueError(f"{RETURNS}, got {value!r:.80}")
 

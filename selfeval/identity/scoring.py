@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from selfeval.identity.names import Entity, Mention, Names, Plain, compare, fold, is_whole, mentions
 from selfeval.identity.phrases import ENDS, PHRASES, WORDS
@@ -539,7 +539,8 @@ class _Reply:
         named = mentions(self.plain, names, MOST_NAMES)
         if len(named) == MOST_NAMES:
             end = named[-1].end + len(named[-1].attached)
-            self.plain = Plain(*(part[:end] for part in self.plain))
+            parts: Any = [part[:end] for part in self.plain]
+            self.plain = Plain(*parts)
         sentences, found, self.quoted = _sentences(self.plain, named)
         order, fiction = iter(found), False
         self.sentences: list[_Sentence] = []

@@ -216,7 +216,7 @@ def _self_name(text: str) -> str | None:
     form = re.search(
         r"\bI(?:'m| was made by) ((?:not )?(?:[^.]|\.(?=\w))+?)(?:, specifically .+)?\.$", text
     )
-    return form and form[1]
+    return form[1] if form else None
 
 
 def _readout(me: Model, messages: Sequence[Mapping]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -183,7 +184,7 @@ class Unpaired:
 
 def _change_of_jury(now: Results, before: Results, model: str) -> dict:
     """Return how a model's AUC differs; verdicts of two times are not paired."""
-    change = Unpaired(_area(now.jury[model]), _area(before.jury[model]))
+    change: Any = Unpaired(_area(now.jury[model]), _area(before.jury[model]))
     low, high = change.interval(Z)
     return {
         "evaluator": model,

@@ -211,7 +211,7 @@ def read_answers(folder: str | Path) -> Answers:
     file = place / "profile.csv"
     if not file.is_file():
         raise InputError(f"{place} holds no profile.csv; name the folder of an earlier profile.")
-    kept = {
+    kept: dict = {
         name: record_files.read_jsonl(place / f"{stem}.jsonl") for name, stem in RECORDS.items()
     }
     answers = Answers(**kept)

@@ -167,10 +167,8 @@ class Batches(Endpoint):
         """Send a batch, and return what `_follow` does."""
         import openai
 
-        sdk, body = (
-            await self._sdk(),
-            {"endpoint": URL, "model": model, "requests": lines},
-        )  # in this order
+        sdk = await self._sdk()
+        body: dict = {"endpoint": URL, "model": model, "requests": lines}  # in this order
         there = None
         try:
             if self.provider.batch == "files":
@@ -255,9 +253,8 @@ class Batches(Endpoint):
         lines = found.get("results") or []
         for name in ("output_file_id", "error_file_id"):
             if found.get(name):
-                lines += map(
-                    json.loads, (await sdk.files.content(found[name])).content.splitlines()
-                )
+                file = await sdk.files.content(found[name])
+                lines += [json.loads(line) for line in file.content.splitlines()]
         cost, replies = (
             as_dict(found.get("usage")).get("cost"),
             as_dict(found.get("request_counts")).get("completed"),

@@ -36,7 +36,8 @@ from selfeval.providers.request import (
 from selfeval.providers.store import Ceiling, Store
 from selfeval.secrets import visible
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass
@@ -325,7 +326,8 @@ class Client(contextlib.AbstractAsyncContextManager):
             has_failed = isinstance(error, Failure)
             cost = 0.0 if has_failed else amount  # the reply to what is broken off may be billed
             outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
-            is_with_a_batch = call.batch and not (has_failed and error.outcome != "open")
+            is_open = isinstance(error, Failure) and error.outcome == "open"
+            is_with_a_batch = call.batch and (is_open or not has_failed)
             if not is_with_a_batch:
                 self.store.release(
                     call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch
@@ -375,7 +377,7 @@ def progress(label: str | None, total: int, done: int = 0):
     bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
     if label and os.environ.get("SELFEVAL_PROGRESS"):
         numbers = itertools.count(done + 1)
-        bar.update = lambda: _write_progress(f"{next(numbers)} of {total} {label}")
+        bar.update = lambda: _write_progress(f"{next(numbers)} of {total} {label}")  # type: ignore
     return bar
 
 

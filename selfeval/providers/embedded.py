@@ -188,10 +188,10 @@ def _parts(wanted: dict) -> dict[str, Path | None]:
             for n in range(1, wanted["parts"] + 1)
         }
     specs = {package: importlib.util.find_spec(package) for package in files}
-    return {
-        package: spec and Path(spec.origin).parent / files[package]
-        for package, spec in specs.items()
-    }
+    parts = {}
+    for package, spec in specs.items():
+        parts[package] = Path(spec.origin).parent / files[package] if spec else None
+    return parts
 
 
 def _whole(wanted: dict) -> Path:

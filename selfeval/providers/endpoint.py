@@ -18,6 +18,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import accumulate
+from typing import Any
 
 from selfeval.bounds import REPLY, unpacked_reply
 from selfeval.errors import is_amount, is_count
@@ -793,7 +794,7 @@ class Endpoint:
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
-    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
+    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> Any:
         """Wait until this call is ours to send (None), or its reply is stored (the reply)."""
         return await self.store.claim(call.key, ceiling, amount)
 

@@ -74,8 +74,8 @@ def _least_size(file) -> int:
 
 
 def _read(file, form: str) -> tuple:
-    form = struct.Struct(f"<{form}")
-    return form.unpack(file.read(form.size))
+    packed = struct.Struct(f"<{form}")
+    return packed.unpack(file.read(packed.size))
 
 
 def _skip(file, kind: int) -> None:

@@ -88,7 +88,7 @@ class Provider:
     ] = ()  # names of variables, not the keys
     hosted: bool = False
     plain_http: bool = False
-    concurrency: Count = math.inf  # whole where a registry gives it
+    concurrency: Count = math.inf  # type: ignore  # whole where a registry gives it
     deadline: Amount = 600.0
     requests_per_minute: Amount = math.inf
     tokens_per_minute: Amount = math.inf
@@ -373,7 +373,7 @@ def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dic
     return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
 
 
-def decode(kind: type, entry: dict, file: str, *place: str):
+def decode(kind: type, entry, file: str, *place: str):
     """Return a part of a file as an object of its class.
 
     Raises `InputError` that names the field which is wrong.
@@ -390,9 +390,9 @@ def decode(kind: type, entry: dict, file: str, *place: str):
         rule = f"unknown field{did_you_mean(wrong['loc'][-1], known)}; known are {', '.join(known)}"
     elif isinstance(value, str | int | float):  # what is more may be without end
         rule = f"{rule}, got {value!r}"
-    where = ".".join((*place, *map(str, wrong["loc"])))
-    place = f" at {where}" if where else ""
-    raise InputError(redact(f"{file} is wrong{place}: {rule}."))
+    path = ".".join((*place, *map(str, wrong["loc"])))
+    where = f" at {path}" if path else ""
+    raise InputError(redact(f"{file} is wrong{where}: {rule}."))
 
 
 @cache

@@ -256,7 +256,7 @@ def estimate(messages: list[dict], parameters: dict, model: Model) -> tuple[int,
 # what makes two requests the same
 
 
-def canonical(request: dict) -> str:
+def canonical(request: dict | list) -> str:
     """Return the request as JSON, equal for equal requests (keys sorted, 1.0 as 1)."""
 
     def plain(value):

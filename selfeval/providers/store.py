@@ -238,7 +238,7 @@ class Store:
         self.replay = given not in (None, False, "", "0")
         self.recorded_folders = [recorded or DATA / "sample"]
         if self.replay and given not in (True, "1"):
-            self.recorded_folders.append(HOME / Path(given).expanduser())
+            self.recorded_folders.append(HOME / Path(str(given)).expanduser())
             if not self.recorded_folders[-1].is_dir():
                 raise InputError(
                     f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}."
@@ -574,7 +574,7 @@ class Store:
             owner = batch.get_name() if batch else own_name()
             self._end(connection, key, owner, ceiling and ceiling.name, cost)
 
-    def _end(self, connection, key: str, owner: str, purse: str | None, cost: float | None) -> None:
+    def _end(self, connection, key: str, owner: str, purse, cost: float | None) -> None:
         """End a claim of this owner (LIKE), and book what its call cost."""
         connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, owner))
         if purse and cost:
@@ -722,7 +722,8 @@ def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
     """Yield the lines of a file as `read_line` takes them."""
     try:
         with opener(path)(path, "rb") as lines:
-            for number, line in enumerate(bounded_lines(path, lines), 1):
+            numbered: Iterable[tuple[int, bytes]] = enumerate(bounded_lines(path, lines), 1)
+            for number, line in numbered:
                 yield path, number, line
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate, Settings
+from selfeval.statistics.intervals import Difference, Rate, Settings, Statistic
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
 
 CONTRASTED = (
@@ -46,7 +47,7 @@ TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = dict.fromkeys(CLAIMS, "yes or no")  # other tasks: "names the author"
 
 
-def _measures(tally: Tally, policy: str) -> dict[str, Measure]:
+def _measures(tally: Tally, policy: str) -> dict[Any, Measure]:
     """Return the rates and differences per evaluator under a policy."""
     measures = {}
     for measure in measures_of(tally, policy):
@@ -61,7 +62,7 @@ def _policy(task: str) -> str:
     return "answered" if task in PAIRS else "all"
 
 
-def _depends_on_no_answers(difference: Difference, among_answers: Difference, z: float) -> tuple:
+def _depends_on_no_answers(difference: Statistic, among_answers: Statistic, z: float) -> tuple:
     """Return the note on differences that lie on another side of 0 among answers alone."""
     side = side_of(0, *difference.interval(z))
     among = side_of(0, *among_answers.interval(z))
@@ -269,7 +270,7 @@ def paired_models(
 
 def _model_differences(tally: Tally, settings: Settings) -> Measure:
     """Return the differences of J of every two evaluators, each on the prompts of both."""
-    was_asked = tally.count().any(2)
+    was_asked = np.asarray(tally.count().any(2))
     first, second = np.triu_indices(len(tally.evaluators), 1)
     difference = _difference_of_models(tally, was_asked, "all", first, second)
     left_out = was_asked[:, first] != was_asked[:, second]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -323,7 +324,7 @@ def _own_tally(design: dict, own, judged, as_neutral) -> Tally:
     """Return the tally of own pairs with the other two parts, under the same codes."""
     tally = _tally(design, _by_rival(pd.concat([own, judged, as_neutral])))
     part = np.repeat(["own", "against", "as_neutral"], [len(own), len(judged), len(as_neutral)])
-    tallies_of = {name: tally.kept(part == name) for name in np.unique(part)}
+    tallies_of: dict[str, Any] = {name: tally.kept(part == name) for name in np.unique(part)}
     return replace(tallies_of.pop("own"), **tallies_of)
 
 

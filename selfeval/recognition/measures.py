@@ -162,7 +162,7 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
         of_policy = measures_of(tally, policy)
         if more and not is_pairs:
             of_policy += [m for m in requested_measures(tally, policy) if m.statistic in more]
-        measures += [replace(m, labels=m.labels | {"policy": policy}) for m in of_policy]
+        measures += [replace(m, labels={**m.labels, "policy": policy}) for m in of_policy]
     settings = replace(settings, unit="text" if tally.note else "prompt")
     table = write(measures, settings, task=tally.task, condition=tally.condition, note=tally.note)
     if len(policies) > 1 and not is_pairs:

@@ -35,6 +35,8 @@ Chance is 1/2 only among answers: no answer is not the choice of the other text.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from selfeval.recognition.counts import Tally
@@ -51,7 +53,7 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
     if policy == "all":
         counted = tally.heard[tally.evaluator]
     accuracy = _accuracy("self_accuracy", tally, counted)
-    accuracy.notes.append((~tally.heard, "no_answer"))
+    accuracy.notes = [*accuracy.notes, (~tally.heard, "no_answer")]
     measures = [accuracy]
     if policy != "all" or is_answered.all():
         accuracy.test = _chance_test(tally, is_answered, tally.answer == 1)
@@ -196,14 +198,14 @@ def _beside_neutral(tally: Tally) -> list[Measure]:
         name = "pair_fixed"
     measures = _less(own, neutral, name, tally, tally.against)
     if tally.by_name and measures and len(measures[1].value) > 1:
-        gap = measures[1].of
+        gap: Any = measures[1].of
         each = np.ones(len(gap.value))
         mean = gap.a.mean(each) - gap.b.mean(each)
         measures.append(Measure(name, mean, {"evaluator": ""}, test=INVERTED))
     return measures
 
 
-def _less(own: Rate, neutral: Rate, name: str, *sides: Tally) -> list[Measure]:
+def _less(own: Any, neutral: Any, name: str, *sides: Tally) -> list[Measure]:
     """Return the neutral rate and the difference, of evaluators that have both."""
     has_both = np.flatnonzero(~np.isnan(own.value - neutral.value))
     if not has_both.size:

@@ -250,7 +250,7 @@ def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
             rule = f"`read` is for {', '.join(able[:-1])} and {able[-1]}"
             raise InputError(f"{rule}, got records of {row['task_type']}.")
         record = row | {"condition": condition_of(row.get("condition")) | {"read": reader.label()}}
-        answer = NONE
+        answer: tuple = NONE
         status = row.get("status", "ok")
         if status in READ and isinstance(row.get("reply"), str):
             try:
@@ -282,7 +282,7 @@ def _as_answer(said, row: Mapping, everyone: list[str]) -> tuple[str | None, boo
     if not isinstance(candidates, list | tuple):
         candidates = everyone
     if isinstance(said, str):
-        for candidate, names in shown_names(row | {"candidates": candidates}).items():
+        for candidate, names in shown_names({**row, "candidates": candidates}).items():
             if parsing.name_key(said) in map(parsing.name_key, [candidate, *names]):
                 return candidate, None
     raise ValueError(f"it must return the name of a candidate or None, got {said!r:.80}")

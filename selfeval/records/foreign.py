@@ -281,7 +281,7 @@ def _files(source) -> dict[Path, Mapping]:
         for file in record_files.files_of("predictions", name):
             files[file] = dict(said or {})
             if HINTED in file.name:
-                files[file] = {"hints": True} | files[file]
+                files[file] = {"hints": True, **files[file]}
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
@@ -584,7 +584,9 @@ def _own_pairs(
     pairs = {}
     for number, row in enumerate(rows, 1):
         if row not in pairs:
-            pairs[row] = _own_pair(f"{path}, record {number}", *row, said, no_answer)
+            where = f"{path}, record {number}"
+            evaluator, first, second, chosen = row
+            pairs[row] = _own_pair(where, evaluator, first, second, chosen, said, no_answer)
     return [pairs[row] for row in rows]
 
 
@@ -597,9 +599,7 @@ def _says_question(frame: pd.DataFrame, given: Mapping) -> bool:
     return any("question" in condition_of(condition) for condition in frame["condition"])
 
 
-def _own_pair(
-    where: str, evaluator: str, first, second, chosen, said: Mapping[str, str], no_answer: set[str]
-) -> tuple:
+def _own_pair(where: str, evaluator: str, first, second, chosen, said, no_answer) -> tuple:
     """Return a pair's own author, the other, the place of the own text, and if it was chosen."""
     shown = [first, second]
     if not all(map(is_text, shown)) or first == second:

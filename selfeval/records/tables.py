@@ -9,10 +9,10 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ NUMBER = re.compile(
 )  # also "-0.12 [-0.30, 0.06]"
 
 
-PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+PACKED: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 PACKED_OTHERWISE = (".zip", ".zst", ".7z", ".rar", ".tar", ".tgz")
 UNREADABLE = (OSError, ValueError, ImportError, EOFError, lzma.LZMAError, zlib.error)
 SEPARATORS = ",;\t|"  # of columns
@@ -475,14 +475,18 @@ def _logged_record(sample: Mapping):
     return metadata.get("selfeval", sample)
 
 
-Rows = (
-    pd.DataFrame | Sequence[Mapping] | str | Path
-)  # rows as a user has them, or the file that holds them
+# rows as a user has them, or the file that holds them
+Rows: TypeAlias = pd.DataFrame | Sequence[Mapping] | str | Path
 
 
-def is_file(source) -> bool:
+def is_file(source) -> TypeGuard[str | Path]:
     """Tell whether rows are given by the name of their file."""
     return isinstance(source, str | Path)
+
+
+def is_given(source: Rows) -> bool:
+    """Tell whether there are any rows, or a file of them."""
+    return is_file(source) or len(source) > 0  # type: ignore[arg-type]
 
 
 def are_files(source) -> bool:
@@ -546,9 +550,9 @@ def records_of(kind: str, source: Rows | Sequence[str | Path]) -> list[dict]:
     """Return the records of a kind that files and folders hold, or rows as `rows_of` takes them."""
     if isinstance(source, pd.DataFrame) or not are_files(source):
         return rows_of(source)
-    source = [source] if is_file(source) else source
-    files = dict.fromkeys(file for name in source for file in files_of(kind, name))
-    tell_several(source, files)
+    named: Any = [source] if is_file(source) else source
+    files = dict.fromkeys(file for name in named for file in files_of(kind, name))
+    tell_several(named, files)
     return [row for file in files for row in rows_of(file)]
 
 

@@ -60,7 +60,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
             {"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row
             for row in source
         ]
-    where = "`prompts`"
+    where: str | Path = "`prompts`"
     if is_file(source):
         where = source = path_to_read(source)
     headings = {"prompt_id": (), "prompt": ("question", "instruction")}
@@ -178,7 +178,7 @@ def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     texts with one id.
     """
     check_whole("limit", limit)
-    where = "`texts`"
+    where: str | Path = "`texts`"
     if is_file(corpus):
         where = corpus = corpus_to_read(corpus)
     rows = [_with_bare_names(row) for row in rows_of(_by_author(corpus))]

@@ -221,7 +221,7 @@ def slope(parts, cluster, formula: Callable = _slope) -> Function:
     value = Function.of(sums, formula, n)
     starts = range(0, sums.shape[1], PARTS)
     effective = min(_effective_clusters(sums[:, start : start + PARTS]) for start in starts)
-    value.df = max(effective - 1, 1)
+    value.df = np.asarray(max(effective - 1, 1))
     return value
 
 

@@ -165,7 +165,7 @@ def _judgement(statements: Sequence[dict], seats: dict[str, list[dict]], rounds:
             if statement["arm"] == arm:
                 rows.append({name: statement[name] for name in statement if name != "messages"})
         scores = {(row["juror"], row["persona"]): row["score"] for row in verdicts.last_round(rows)}
-        judgement = {"method": METHODS[arm]}
+        judgement: dict = {"method": METHODS[arm]}
         if arm == "debate":
             judgement["debate_rounds"] = rounds
         judgement["per_juror_scores"] = [scores.get(tuple(juror.values())) for juror in jurors]
@@ -177,6 +177,6 @@ def _judgement(statements: Sequence[dict], seats: dict[str, list[dict]], rounds:
         return {"jury_scores": debate["per_juror_scores"]} | debate
     before = by_arm["independent"]
     after = by_arm["debate"]
-    scores = [before["avg_human_score"], after["avg_human_score"]]
-    delta = None if None in scores else scores[1] - scores[0]
+    both = [before["avg_human_score"], after["avg_human_score"]]
+    delta = None if None in both else both[1] - both[0]
     return {"old_eval": before, "new_eval": after, "score_delta": delta}

@@ -31,6 +31,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 from selfeval.errors import (
     InputError,
@@ -92,7 +93,7 @@ class Jury:
     the field that breaks a rule.
     """
 
-    jurors: Sequence
+    jurors: Any
     _: KW_ONLY
     personas: Sequence[str] = PUBLISHED
     rounds: int = 2
@@ -101,7 +102,7 @@ class Jury:
     context: str = "rolling"
     blind: bool = False
     dimensions: Sequence[str] = ()
-    judge: Model | str = ""
+    judge: Any = ""
     temperature: float = 0.0
     seed: int = 0
 

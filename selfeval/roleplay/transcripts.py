@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -217,7 +217,8 @@ def records_in(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[
             yield f"record {number}", row
         return
     files = files_named(kind, paths)
-    tell_several([paths] if is_file(paths) else paths, files)
+    named: Any = [paths] if is_file(paths) else paths
+    tell_several(named, files)
     for path in files:
         rows = rows_of(path)
         for number, row in enumerate(rows, 1):
@@ -228,9 +229,9 @@ def records_in(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[
             yield f"{path}, record {number}", row
 
 
-def files_named(kind: str, paths: str | Path | Sequence[str | Path]) -> list[Path]:
+def files_named(kind: str, paths: Rows | Sequence[str | Path]) -> list[Path]:
     """Return the files that are named, or that are below folders that are named, each once."""
-    names = [paths] if is_file(paths) else paths
+    names: Any = [paths] if is_file(paths) else paths
     files = chain.from_iterable(files_of(kind, name) for name in names)
     return list(dict.fromkeys(files))
 

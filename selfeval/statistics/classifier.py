@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -12,7 +10,7 @@ from selfeval.errors import InputError
 FOLDS = 5
 
 
-def out_of_fold(texts: Sequence[str], labels: Sequence[str], groups: Sequence) -> pd.DataFrame:
+def out_of_fold(texts, labels, groups) -> pd.DataFrame:
     """Return P(label) of every text, each from a classifier that saw none of the text's group.
 
     There is one column per label. texts: one per row, in the order of the result. groups: what has

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -291,7 +292,8 @@ class Rate(Statistic):
 
     def pick(self, index, there=True) -> Rate:
         """Return the rates at an index of the value's axes; NaN where `there` is false."""
-        return replace(super().pick(index, there), weight=self.weight[:, *index])
+        picked: Any = super().pick(index, there)
+        return replace(picked, weight=self.weight[:, *index])
 
     def complement(self) -> Rate:
         """Return 1 minus the rate."""
@@ -413,7 +415,7 @@ class Difference(Statistic):
     b: Statistic | None = None
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]
         if isinstance(self.a, Difference):
             return "mover_nested"
         return "mover"
@@ -497,7 +499,7 @@ class Function(Statistic):
         return cls(value, contrib, np.asarray(n), np.asarray(clusters), within=within)
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]
         return "bounded_t" if self.within else "clustered_t"
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -536,7 +538,7 @@ class Area(Statistic):
         names, codes = np.unique(clusters, return_inverse=True)
         high_place = _placements(high, low)
         low_place = 1 - _placements(low, high)
-        value = np.float64(np.nan)
+        value: Any = np.float64(np.nan)
         if len(high) and len(low):
             value = np.float64(high_place.mean())
 
@@ -718,7 +720,7 @@ def inverted_p(statistic: Statistic, null: float, z: float) -> np.ndarray:
     # The quantiles at which the interval holds `null`, and does not; between them the search goes.
     inside = np.full(shape, 40.0)
     outside = np.zeros(shape)
-    middle = z
+    middle: Any = z
     for _ in range(45):
         low, high = statistic.interval(middle)
         holds = (low <= null) & (high >= null)

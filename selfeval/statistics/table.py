@@ -237,7 +237,7 @@ def _rows(
     yield _vectors(columns, notes, is_known)
 
 
-def _tested(measure: Measure, how: Settings) -> tuple[np.ndarray, np.ndarray]:
+def _tested(measure: Measure, how: Settings) -> tuple:
     """Return p and the least p that is possible; NaN and 0 without a test."""
     if measure.test is None:
         return np.nan, 0

@@ -26,6 +26,7 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -66,7 +67,7 @@ class Entry:
             raise InputError("the lists of `zip` differ in length")
         if self.zip:
             varying = self.zip
-            rows = zip(*varying.values(), strict=True)
+            rows: Iterable = zip(*varying.values(), strict=True)
         else:
             varying = self.grid or {}
             number = math.prod(map(len, varying.values()))

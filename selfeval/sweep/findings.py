@@ -48,8 +48,9 @@ def _plain_values(code: str) -> dict:
                 target = statement.target
             if not isinstance(target, ast.Name):
                 continue
+            value = statement.value  # type: ignore[attr-defined]
             try:
-                values[target.id] = ast.literal_eval(statement.value)
+                values[target.id] = ast.literal_eval(value)
             except ValueError:  # it is computed
-                values[target.id] = ast.unparse(statement.value)
+                values[target.id] = ast.unparse(value)
     return values

@@ -77,17 +77,17 @@ def build(
     """
     out = Path(out or DATA / "report")
     earlier = _pages_of(out)
-    folders = [Path(folder) for folder in folders]
-    if not folders:
+    places = [Path(folder) for folder in folders]
+    if not places:
         runs = DATA / "runs"
-        folders = [runs if runs.is_dir() else ROOT / "notebooks"]
-    files = _notebooks(folders)
+        places = [runs if runs.is_dir() else ROOT / "notebooks"]
+    files = _notebooks(places)
     for page in earlier:
         page.unlink()
     make_private_folder(out)
     rows = [_row([f"<b>{head}</b>" for head in HEADS])]
     for number, file in enumerate(files, 1):
-        above = _above(file, folders)
+        above = _above(file, places)
         heading, body = _page(file, above)
         name = f"pages/{number:03}.html"
         back = '<p><a href="../index.html">All runs</a></p>'
