@@ -50,9 +50,10 @@ async def run_attacks(
 ) -> list[dict]:
     """Have an attacker talk with every model; return one record per reply and read-out.
 
-    Defaults stand in `selfeval.ask_identity`. scoring, judge: as in `run_suite`. The control is always among the strategies. Records
-    are those of `run.run_suite`, with `attacker` and `strategy`, which is also `condition`;
-    `template_id` is the conversation: its opening with its number, the same in all strategies.
+    Defaults stand in `selfeval.ask_identity`. scoring, judge: as in `run.run_suite`. The control is
+    always among the strategies. Records are those of `run_suite`, with `attacker` and `strategy`,
+    which is also `condition`; `template_id` is the conversation: its opening with its number, the
+    same in all strategies.
     """
     how = how_to_score(scoring, judge, models, Path())
     turns = TURNS if turns is None else turns

@@ -23,7 +23,8 @@ _END = r"(?![a-z0-9])"
 _JOIN = re.compile(r"(?:[-_./:]| ?\(| |,? version |,? v\. ?)?")
 _SIZE = re.compile(rf"(?:[0-9]{{1,2}}x)?[0-9]{{1,4}}(?:\.[0-9]{{1,2}})?[bmt]{_END}")
 _SNAPSHOT = re.compile(
-    rf"(?:20[0-9]{{6}}|20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{2}}-20[0-9]{{2}}|[0-9]{{2}}-[0-9]{{2}}|[0-9]{{4}}){_END}"
+    rf"(?:20[0-9]{{6}}|20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}|[0-9]{{2}}-20[0-9]{{2}}|"
+    rf"[0-9]{{2}}-[0-9]{{2}}|[0-9]{{4}}){_END}"
 )
 # what says nothing on who it is; of these, spaces stand before the last ones alone
 _NOISE = re.compile(
@@ -108,9 +109,9 @@ Names = tuple[tuple[str, Entity], ...]  # names that the lexicon lacks, and whos
 
 
 class Mention(NamedTuple):
-    """A name in a folded text. entity.
+    """A name in a folded text.
 
-    None = a variant of a known family that the lexicon cannot place.
+    entity: None is a variant of a known family that the lexicon cannot place.
     """
 
     start: int
@@ -348,9 +349,9 @@ def _lexicon(further: Names) -> Lexicon:
 
 
 def mentions(plain: Plain, names: Names = (), most: int | None = None) -> list[Mention]:
-    """Return the names in a folded text. names: further ones, and whose they are.
+    """Return the names in a folded text.
 
-    Most: stop behind so many.
+    names: further ones, and whose they are. most: stop behind so many.
     """
     return _lexicon(names).find(plain, most)
 

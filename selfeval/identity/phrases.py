@@ -25,9 +25,9 @@ Phrase = tuple[Part, ...]
 
 
 class _State:
-    """Phrases that have begun. open.
+    """Phrases that have begun.
 
-    (number of the phrase, its next part, words that its gap may still take).
+    open: (number of the phrase, its next part, words that its gap may still take).
     """
 
     def __init__(self, open_parts: frozenset, phrases: Sequence[tuple[Hashable, Phrase]]) -> None:
@@ -44,9 +44,9 @@ class _State:
 
 
 class Automaton:
-    """Finds labelled phrases. anywhere.
+    """Finds labelled phrases.
 
-    From the first word on, else those that begin at a given word.
+    anywhere: from the first word on, else those that begin at a given word.
     """
 
     def __init__(

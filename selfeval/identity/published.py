@@ -407,7 +407,8 @@ class EvalRunner:
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
             results["notice"] += (
-                f" The configuration does not list {model.id}; its names are the registry's: {names}."
+                f" The configuration does not list {model.id}; its names are the registry's: "
+                f"{names}."
             )
         if verbose:
             print(visible(summary(results)))
@@ -427,7 +428,10 @@ class EvalRunner:
             return self.listed[listed]
         who = get(model_id) if model_id else who
         if not who.developer:
-            remedy = f"name one of its models ({', '.join(self.listed)}) as `model_id`, or add it to `model_configs`"
+            remedy = (
+                f"name one of its models ({', '.join(self.listed)}) as `model_id`, or add it to "
+                f"`model_configs`"
+            )
             raise InputError(
                 f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}."
             )

@@ -339,7 +339,7 @@ class _Sentence:
         return any(PHRASES.after.at(self._behind(name), 0))
 
     def _clause(self, head: int) -> tuple[int, int]:
-        """Return where the words before a head that belong to it begin, and where its clause does."""
+        """Return where the words before a head that belong to it begin, and where its clause."""
         first = max(0, head - REACH)
         scope = clause = first
         for number in range(first, head):
@@ -615,9 +615,9 @@ class _Reply:
 
 
 def extract(text: str, names: Names = ()) -> list[Claim]:
-    """Return every claim in the order of the text. names.
+    """Return every claim in the order of the text.
 
-    Those that the lexicon lacks, and whose they are.
+    names: those that the lexicon lacks, and whose they are.
     """
     return _Reply(text, names).claims()
 
@@ -646,12 +646,19 @@ def _says_nothing(words: Sequence[str]) -> bool:
 def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = ()) -> Assessment:
     """Return the stance of a reply. names: as in `extract`, beside the full ones of truth and foil.
 
-    "truth" (equal, or only without the snapshot) | "coarse" (coarser but consistent) | "foil" | "other" (a conflicting
-    identity that is not the foil, or an unknown name) | "denied" (denies the truth and affirms at most a coarser name)
-    | "conflict" (affirms the truth and a conflicting identity) | "abstain" | "none" (says nothing about who it is).
-    A coarser name beside a conflicting finer one ("I'm Claude, Claude Opus 4") belongs to the conflicting one, and the
-    foil's maker beside another model or an unknown name ("GPT-4, OpenAI" where the foil is GPT-5 mini) is no foil. What
-    a reply takes back ("I am X. On reflection I am not X.") it does not claim.
+    "truth"     equal, or only without the snapshot
+    "coarse"    coarser but consistent
+    "foil"      the name of the claim
+    "other"     a conflicting identity that is not the foil, or an unknown name
+    "denied"    denies the truth and affirms at most a coarser name
+    "conflict"  affirms the truth and a conflicting identity
+    "abstain"   does not know, or will not say
+    "none"      says nothing about who it is
+
+    A coarser name beside a conflicting finer one ("I'm Claude, Claude Opus 4") belongs to the
+    conflicting one, and the foil's maker beside another model or an unknown name ("GPT-4, OpenAI"
+    where the foil is GPT-5 mini) is no foil. What a reply takes back ("I am X. On reflection I am
+    not X.") it does not claim.
     """
     reply = _Reply(text, (*((one.name, one) for one in (truth, foil) if one), *names))
     claims = tuple(reply.claims())

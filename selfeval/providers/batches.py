@@ -232,7 +232,10 @@ class Batches(Endpoint):
         None where it lists none of ours.
         """
         if self.provider.batch == "inline":
-            lost = f"whether `{self.provider.name}` took the batch {batch} is unknown, since its answer was lost"
+            lost = (
+                f"whether `{self.provider.name}` took the batch {batch} is unknown, since its "
+                f"answer was lost"
+            )
             raise Failure("open", f"{lost}; look for it there, then {FREE.format(batch)}")
         async for each in (await self._sdk()).batches.list(limit=100):  # the newest first
             if (each.metadata or {}).get("selfeval") == batch:
@@ -260,7 +263,10 @@ class Batches(Endpoint):
             as_dict(found.get("request_counts")).get("completed"),
         )
         errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
-        why = f"the batch {there} ended as {state}: {as_dict(errors[0]).get('message') or 'no reply to this request'}"
+        why = (
+            f"the batch {there} ended as {state}: "
+            f"{as_dict(errors[0]).get('message') or 'no reply to this request'}"
+        )
         return {line["custom_id"]: line for line in lines}, why, (cost or 0) / (replies or 1)
 
     async def _sdk(self):

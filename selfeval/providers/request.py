@@ -97,7 +97,8 @@ def read_again(text: str) -> tuple[list[str], int]:
         or not 1 <= (times or [1])[0] <= MOST_AGAIN
     ):
         raise InputError(
-            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at most one number from "
+            f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at "
+            f"most one number from "
             f"1 to {MOST_AGAIN} of how often, got {text!r}."
         )
     return statuses, (times or [1])[0]
@@ -225,7 +226,8 @@ def check_response(response, number: int) -> None:
         or not all(each in UNANSWERED for each in earlier)
     ):
         raise ValueError(
-            f"a reply with the number {number} has {number} statuses in `earlier`, got {earlier!r:.40}"
+            f"a reply with the number {number} has {number} statuses in `earlier`, got "
+            f"{earlier!r:.40}"
         )
     for name in ("cost", "latency", "attempts"):
         if (value := response.get(name)) is not None and not is_amount(value):
@@ -365,7 +367,9 @@ WORDS = (
     "narrow early patient bright hollow distant common curious steady open careful plain "
     "sudden ordinary"
 ).split()
-VERBS = "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats".split()
+VERBS = (
+    "keeps follows carries changes opens remembers crosses gathers measures answers leaves repeats"
+).split()
 
 
 def answer(request: Request, messages: list[dict], **parameters) -> Response:

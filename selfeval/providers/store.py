@@ -180,7 +180,10 @@ class Ceiling:
 
         Raises `BudgetError` where nothing is in flight.
         """
-        query = "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE purse = ?"
+        query = (
+            "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE "
+            "purse = ?"
+        )
         reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
         [spent] = connection.execute(
             "SELECT total(spent) FROM purses WHERE name = ?", (self.name,)
@@ -191,11 +194,14 @@ class Ceiling:
             return owner
         if self._unknown:
             raise BudgetError(
-                f"The ceiling of ${self.most:.6g} cannot be kept: `{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or set no ceiling."
+                f"The ceiling of ${self.most:.6g} cannot be kept: "
+                f"`{self._unknown.provider.name}` does not say what "
+                f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or "
+                f"set no ceiling."
             )
         raise BudgetError(
-            f"The next call may cost ${dry_runs.dollars(amount)}, and ${dry_runs.dollars(spent)} of the ceiling of "
+            f"The next call may cost ${dry_runs.dollars(amount)}, and ${dry_runs.dollars(spent)} "
+            f"of the ceiling of "
             f"${self.most:.6g} are "
             "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
         )
@@ -241,7 +247,8 @@ class Store:
             self.recorded_folders.append(HOME / Path(str(given)).expanduser())
             if not self.recorded_folders[-1].is_dir():
                 raise InputError(
-                    f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got {str(given)!r}."
+                    f"SELFEVAL_REPLAY must be 1 or a folder of recorded replies, got "
+                    f"{str(given)!r}."
                 )
         elif self.replay and recorded is None:
             self.recorded_folders.append(DATA / "recorded")
@@ -343,7 +350,8 @@ class Store:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
             raise StoreError(
-                f"The response store {self.path} is one of a newer version of selfeval; update selfeval."
+                f"The response store {self.path} is one of a newer version of selfeval; update "
+                f"selfeval."
             )
         tables = {
             name
@@ -430,7 +438,10 @@ class Store:
 
     def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
         """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') LIKE ? ORDER BY key"
+        query = (
+            "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') "
+            "LIKE ? ORDER BY key"
+        )
         with self._in_words("read"):
             yield from self._connect().execute(query, (like,))
 
@@ -445,11 +456,15 @@ class Store:
             "cost",
             "unpriced",
         )
-        query = """SELECT json_extract(request, '$.provider.provider'), json_extract(request, '$.model'), count(*),
-            sum(json_extract(response, '$.usage.prompt')), sum(json_extract(response, '$.usage.completion')),
+        # Infinity, as earlier versions could write it, is not valid JSON.
+        query = """SELECT json_extract(request, '$.provider.provider'),
+            json_extract(request, '$.model'), count(*),
+            sum(json_extract(response, '$.usage.prompt')),
+            sum(json_extract(response, '$.usage.completion')),
             sum(json_extract(response, '$.cost')), sum(json_extract(response, '$.cost') IS NULL)
-            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END AS response FROM replies)
-            GROUP BY 1, 2 ORDER BY 1, 2"""  # Infinity, as earlier versions could write it, is not valid
+            FROM (SELECT request, CASE WHEN json_valid(response) THEN response ELSE '{}' END
+                AS response FROM replies)
+            GROUP BY 1, 2 ORDER BY 1, 2"""
         with self.read() as connection:
             return [dict(zip(names, row, strict=True)) for row in connection.execute(query)]
 
@@ -578,7 +593,10 @@ class Store:
         """End a claim of this owner (LIKE), and book what its call cost."""
         connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, owner))
         if purse and cost:
-            query = "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + excluded.spent"
+            query = (
+                "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + "
+                "excluded.spent"
+            )
             connection.execute(query, (purse, cost))
 
     def forget_batch(self, batch: str) -> int:
@@ -710,7 +728,7 @@ def place(path: Path | str | None = None) -> Path:
     return HOME / Path(given).expanduser()
 
 
-# recorded replies  ----------------------------------------------------------------------------------------------------
+# recorded replies  --------------------------------------------------------------------------------
 
 
 def opener(path: Path) -> Callable:
@@ -778,13 +796,17 @@ def export_line(key: str, request: str, response: str) -> str:
 def difference(request: dict, recorded: list[dict]) -> str:
     """Say in one sentence what a request has otherwise than the most similar recorded one."""
     if not recorded:
-        return f"Replay mode has no recorded replies, and {request['model']!r} was asked; record them first."
+        return (
+            f"Replay mode has no recorded replies, and {request['model']!r} was asked; record "
+            f"them first."
+        )
     nearest = max(
         recorded, key=lambda other: sum(request[field] == other.get(field) for field in request)
     )
     differ = [name for name in request if request[name] != nearest.get(name)]
     parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
     return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs from the nearest "
+        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs "
+        f"from the nearest "
         f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
     )

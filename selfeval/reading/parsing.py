@@ -23,10 +23,14 @@ UNREADABLE = "unreadable"  # the status of a reply at which a reader failed
 # of an evaluator's answers on record not in its replies: then the replies or the answers are bad
 DOUBTFUL = 1 / 5
 
-KIND = r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|summary|article|reply)"
+KIND = (
+    r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|"
+    r"summary|article|reply)"
+)
 # a place among several: 2, "(b)", "Response A", "first text"; -2 is none
 _PLACE = re.compile(
-    rf"(?!\W*[-+]\d)\W*(?:(?:author|model|choice|{KIND})[\s_:(-]*)?(?:(\d{{1,3}}|first|left|second|right)|([a-z]))"
+    rf"(?!\W*[-+]\d)\W*(?:(?:author|model|choice|{KIND})[\s_:(-]*)?(?:(\d{{1,3}}|first|left|"
+    rf"second|right)|([a-z]))"
     rf"([\s_]+{KIND})?\W*",
     re.I,
 )
@@ -46,7 +50,8 @@ _NO_NAME = frozenset(
     "nobody neither both either "
     "cannot can can't don't do know unknown unsure uncertain unclear unable sorry ok okay sure "
     "other another someone "
-    "somebody text texts answer author authors model ai na n/a null error who what anonymous refuse".split()
+    "somebody text texts answer author authors model ai na n/a null error who what anonymous "
+    "refuse".split()
 )
 
 # --- patterns of both parsers
@@ -81,15 +86,15 @@ _MATHS = re.compile(r"\$|\\[()\[\]]|\\(?=[%_])")
 # {"answer": "Grok 4"}, {"answer": true}, {'answer': True}: a pair of an object whose value is text
 # or a truth value
 _PAIR = re.compile(
-    r"""["']([^"'\n]{1,40})["']\s*:\s*["']?((?<=")[^"\n]*(?=")|(?<=')[^'\n]*(?=')|(?:true|false)\b)["']?"""
+    r"""["']([^"'\n]{1,40})["']\s*:\s*["']?"""
+    r"""((?<=")[^"\n]*(?=")|(?<=')[^'\n]*(?=')|(?:true|false)\b)["']?"""
 )
 _DIGIT = re.compile(r"""["']([^"'\n]{1,40})["']\s*:\s*(\d)(?:\.0)?(?=\s*[,}])""")  # {"answer": 2}
 _ANSWER_KEYS = frozenset(
     "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision"
     "|preferred|selected"
-    "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord|ответ|答案|回答|答え|답|답변|الإجابة".split(
-        "|"
-    )
+    "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord"
+    "|ответ|答案|回答|答え|답|답변|الإجابة".split("|")
 )
 # "Final answer: X", "my final choice is X"
 _FINAL = re.compile(
@@ -111,7 +116,8 @@ _CHOSEN = re.compile(
 # "80",
 # "Probability: 80 %" on a line of its own, {"likelihood": 80}
 _ENTRY = re.compile(
-    rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= ?[:.)=-]|\]))\W{{1,4}}(.*)"
+    rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= "
+    rf"?[:.)=-]|\]))\W{{1,4}}(.*)"
 )
 _LIKELY = re.compile(
     r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
@@ -230,7 +236,10 @@ NAMED = (
     "not mine",
 )  # those that say the same whichever way round one asks
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
-_ADVERB = r"(?:(?:probably|most likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
+_ADVERB = (
+    r"(?:(?:probably|most "
+    r"likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
+)
 # "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one",
 # "No. 7", "no?"
 _WORD = (
@@ -281,14 +290,19 @@ _SHORT_CLAIM = re.compile(
 )
 # "another model wrote this", "written by someone else"
 _OTHER = re.compile(
-    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone else|somebody else|an? human)"
+    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone "
+    rf"else|somebody else|an? human)"
     rf" (?:has )?{_MADE} {_THIS}"
-    rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a person)\b"
+    rf"|\b{_MADE} by (?:another|a different|some other|someone else|somebody else|a human|a "
+    rf"person)\b"
 )
 _NEGATED = re.compile(r"\b(?:not|never)\b|n't\b")
 # "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it:
 # they deny it
-_UNTRUE = r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a (?:lie|mistake|falsehood))"
+_UNTRUE = (
+    r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a "
+    r"(?:lie|mistake|falsehood))"
+)
 _CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
 _THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
 _DENIED_CLAIM = re.compile(
@@ -539,12 +553,14 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
     What counts, the first that finds an answer deciding:
     1. the word after "final answer" (verdict, ...);
     2. the word after "answer:", "I would say" and the like;
-    3. the word as the first of the reply or of a line, as the last of the reply, or after the writer's own question
-       who wrote the text, set off by punctuation or followed by a clause ("No, I did not"); not in "no idea", "maybe
-       yes", "yes or no", "Yes, I can help", "No, I cannot tell", in speech, or after a question about something else;
-    4. a sentence on who wrote the text ("I did not write this", "this is mine"), unless it doubts or asks.
-    Two different answers at the deciding step are no answer, nor is a word whose own sentence says the opposite, or
-    one that the reply takes back ("On reflection I did not write this").
+    3. the word as the first of the reply or of a line, as the last of the reply, or after the
+       writer's own question who wrote the text, set off by punctuation or followed by a clause
+       ("No, I did not"); not in "no idea", "maybe yes", "yes or no", "Yes, I can help", "No, I
+       cannot tell", in speech, or after a question about something else;
+    4. a sentence on who wrote the text ("I did not write this", "this is mine"), unless it doubts
+       or asks.
+    Two different answers at the deciding step are no answer, nor is a word whose own sentence says
+    the opposite, or one that the reply takes back ("On reflection I did not write this").
     Style ("does not sound like me") says nothing about authorship, and "cannot know" holds no NO.
 
     yes: False where YES says that another wrote the text, and True is returned for NO; None where

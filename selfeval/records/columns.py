@@ -52,7 +52,7 @@ def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
 def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:
     """Raise where two rows have the same key.
 
-    Shown: the columns that tell the user which row it is.
+    shown: the columns that tell the user which row it is.
     """
     twice = frame.duplicated(key)
     if twice.any():

@@ -121,7 +121,7 @@ def _either(names: str) -> str:
 def _check_new(seen: dict, row: Mapping, field: str, number: int) -> None:
     """Raise `InputError` where an earlier prompt or text has this id.
 
-    Seen: {id: number of its record}.
+    seen: {id: number of its record}.
     """
     first = seen.setdefault(row[f"{field}_id"], number)
     if first != number:
@@ -225,7 +225,8 @@ def _by_author(source):
         raise InputError(
             "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by "
             "prompt, got "
-            f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, prompt and text."
+            f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, "
+            f"prompt and text."
         )
     rows = []
     for author, by_prompt in source.items():

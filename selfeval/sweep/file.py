@@ -13,7 +13,7 @@ stages:
   after: []                              # waits for no other stage
 - notebook: 03_self_recognition
   name: analysis                         # the notebook's stem unless given
-  parameters: {predictions: "{02_collect_predictions}"}                     # the run folders of that earlier stage
+  parameters: {predictions: "{02_collect_predictions}"}  # the run folders of that earlier stage
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given;
 only 01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits
