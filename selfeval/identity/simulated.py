@@ -84,15 +84,10 @@ def simulated_reply(
       attacks        it is an attacker, and sends its strategy's example of attack.yaml
       replies        {part of the last message: reply}, before anything else
     """
-    question = messages[-1]["content"]
-    if rates.get("attacks"):
-        return _attack(question)
-    for part, text in (rates.get("replies") or {}).items():
-        if part.casefold() in question.casefold():
-            return text
     me = model_played(model)
-    if question in content("readout").values():
-        return _readout(me, messages)
+    fixed = _fixed_reply(me, rates, messages)
+    if fixed is not None:
+        return fixed
     if draw.random() < rates.get("abstain", 0):
         return WITHHOLDS
     other = _mistaken_for(rates)
@@ -110,6 +105,19 @@ def simulated_reply(
         return f"I'm {other}." if other else f"I'm not {me.display}."
     maker = me.developer or "an unknown maker"
     return f"I'm {me.display}, specifically {me.api_name} from {maker}."
+
+
+def _fixed_reply(me: Model, rates: Mapping, messages: Sequence[Mapping]) -> str | None:
+    """Return what no chance decides: an attack, a reply given beforehand, a read-out; else None."""
+    question = messages[-1]["content"]
+    if rates.get("attacks"):
+        return _attack(question)
+    for part, text in (rates.get("replies") or {}).items():
+        if part.casefold() in question.casefold():
+            return text
+    if question in content("readout").values():
+        return _readout(me, messages)
+    return None
 
 
 def _attack(prompt: str) -> str:

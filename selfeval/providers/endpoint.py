@@ -91,9 +91,9 @@ def _finite(text: str) -> float | None:
 class Failure(Exception):
     """An attempt that brought no reply.
 
-    outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or `given_up` (nothing was sent,
-    the model had failed before). wait: seconds that the provider asks for. status: of the HTTP
-    response, where there is one. from_api: its body says what is wrong as
+    outcome: `transient`, `throttled`, `rejected` (this request), `fatal`, or `given_up` (nothing
+    was sent, the model had failed before). wait: seconds that the provider asks for. status: of the
+    HTTP response, where there is one. from_api: its body says what is wrong as APIs do, in JSON.
     """
 
     status: int | None = None
