@@ -54,10 +54,12 @@ td { overflow-wrap: anywhere; } table { border-collapse: collapse; font-size: .9
 th, td { text-align: left; vertical-align: top; padding: .3rem; }
 """
 # how every page of a report begins, so that the next report knows what it may replace
-MARK = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-"""
+MARK = (
+    "<!doctype html>\n"
+    '<html lang="en"><head><meta charset="utf-8">\n'
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
+)
 HEADS = ("title", "run", "models", "date", "conclusion", "ended")
 PAGE = """{mark}<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
