@@ -159,6 +159,7 @@ class FakeServer:
         if unknown := {*scripted, *fault_names} - {*FAULTS, None}:
             raise ValueError(f"unknown faults {sorted(unknown)}; known: {', '.join(FAULTS)}")
         self.port, self.ledger, self.replies, self.attempts, self.vocabulary = port, [], 0, {}, []
+        self.ready_at = 2  # the look at which a batch has ended
         self.open = threading.Event()
         self.open.set()
         self.embed = lambda text: [float(text.count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz0123456789"]
@@ -294,12 +295,12 @@ class FakeServer:
         return web.json_response({k: v for k, v in self.batches[-1].items() if k != "lines"}, status=202)
 
     def _look(self, batch):
-        """Answer what has become of a batch: in the works at the first look, ended at the second."""
+        """Answer what has become of a batch: in the works at first, ended at the look `ready_at`."""
         batch["looks"] += 1
         fault = self.batch_faults.get(batch["number"])
         if fault == "500" and batch["looks"] % 2:
             return web.json_response(error("Try later"), status=500)
-        if fault != "stays" and batch["looks"] > 1 and batch["status"] == "validating":
+        if fault != "stays" and batch["looks"] >= self.ready_at and batch["status"] == "validating":
             batch["status"] = fault if fault in ("failed", "expired") else "completed"
             batch["error"] = {"message": "It took too long"} if fault in ("failed", "expired") else None
             lines = batch["lines"][:: 2 if fault == "expired" else 1] if fault != "failed" else []

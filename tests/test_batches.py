@@ -219,3 +219,19 @@ def test_what_jurors_share_is_marked_for_a_cache_and_changes_no_identity(store, 
     assert fake.ledger[0]["body"]["messages"][0]["content"] == [kept, {"type": "text", "text": ", own"}]
     prompt, cached, written = (response.usage[part] for part in ("prompt", "cached", "completion"))
     assert response.cost == pytest.approx((prompt - 0.9 * cached + 4 * written) / 1e6) and cached
+
+
+def test_a_batch_is_looked_at_early_and_then_with_patience(store, batched, monkeypatch):
+    """2, 4, 8, 16 seconds, then every 20: the server here is ready at the eighth look."""
+    fake, model = batched()
+    fake.ready_at = 8
+    monkeypatch.setattr(batches, "POLL", 20.0)
+    waits, sleep = [], asyncio.sleep
+
+    async def counted(seconds, *result):
+        waits.append(seconds)
+        return await sleep(0, *result)
+
+    monkeypatch.setattr(asyncio, "sleep", counted)
+    ask(store, questions(model, 3), batch=True)
+    assert [seconds for seconds in waits if seconds >= batches.FIRST] == [2, 4, 8, 16, 20, 20, 20]

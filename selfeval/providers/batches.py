@@ -33,6 +33,7 @@ MOST = {
     "files": 20_000,
 }  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
 POLL = 20.0  # seconds between two looks at what is on its way
+FIRST = 2.0  # seconds before the second look; each later wait is twice as long, up to POLL
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
 URL = "/v1/chat/completions"
 FREE = "`selfeval store forget-batch {}` frees its requests to be sent again"
@@ -202,6 +203,7 @@ class Batches(Endpoint):
         import openai
 
         missed = 0
+        wait = min(FIRST, POLL)
         while True:
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
@@ -224,7 +226,8 @@ class Batches(Endpoint):
                 if 300 <= status < 400 or status in (401, 403, 404):
                     gone = f"where the batch is gone for good, {FREE.format(batch)}"
                     raise Failure("open", f"{_why(error)}; {gone}") from error
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, POLL)
 
     async def _look_up(self, batch: str, since: float) -> str | None:
         """Return the provider's name for a batch that may have been sent.
