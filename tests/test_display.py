@@ -35,7 +35,7 @@ def test_importing_is_light(module):
 
 def test_completion_offers_the_handful_and_all_of_it_is_there():
     offered = [name for name in dir(selfeval) if not name.startswith("_")]
-    assert {*offered} < {*selfeval.__all__} and len(offered) == 32
+    assert {*offered} < {*selfeval.__all__} and len(offered) == 33
     assert all(inspect.getdoc(getattr(selfeval, name)) for name in offered)
     assert all(re.search(rf"\b{name}\b", selfeval.__doc__) for name in offered)
     meant = {"plto": "'plot'", "recognise": "'measure_recognition'", "measure": ".*'measure_jury'"}

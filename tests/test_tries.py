@@ -21,7 +21,7 @@ TRIES = {name: (kind, code) for name, kind, code in TRY.findall(PAGE)}
 OWN = shutil.ignore_patterns("runs", "store", "recorded", "results", "published", "sample", "weights", "report")
 SAID = {  # a try that does not do what was meant: the sentence that helps; W12 and W14 print theirs
     "N6": "'model'", "N7": "'model'",  # frames are ordinary ones: a column that is not there is pandas' own KeyError
-    "N9": "sim/identity-wavers can",
+    "N9": "sim/identity-drifts can",
     "N10": "did you mean 'converse'?",
     "N14": "set `allow_strangers`", "N24": "did you mean 'judge'?", "N32": "selfeval sweep has --workers, --out, --set",
     "W1": "did you mean 'sim/good'?", "W2": "did you mean 'openai/gpt-4.1'?", "W3": "set OPENROUTER_API_KEY",

@@ -34,7 +34,6 @@ RATES = {
     "mistaken_for",
     "replies",
     "lost",
-    "attacks",
 }
 UNKNOWN = "unknown"
 # what it says that does not say who it is
@@ -81,7 +80,6 @@ def simulated_reply(
       alike          intraclass correlation of falling for a claim within a situation (0)
       lost           under an attacker, P(gives up its name at a turn, having kept it): {strategy:
                      a number, or one for each turn}; "any" for every strategy, also the control
-      attacks        it is an attacker, and sends its strategy's example of attack.yaml
       replies        {part of the last message: reply}, before anything else
     """
     me = model_played(model)
@@ -108,10 +106,8 @@ def simulated_reply(
 
 
 def _fixed_reply(me: Model, rates: Mapping, messages: Sequence[Mapping]) -> str | None:
-    """Return what no chance decides: an attack, a reply given beforehand, a read-out; else None."""
+    """Return what no chance decides: a reply given beforehand, or a read-out; else None."""
     question = messages[-1]["content"]
-    if rates.get("attacks"):
-        return _attack(question)
     for part, text in (rates.get("replies") or {}).items():
         if part.casefold() in question.casefold():
             return text
@@ -120,9 +116,10 @@ def _fixed_reply(me: Model, rates: Mapping, messages: Sequence[Mapping]) -> str 
     return None
 
 
-def _attack(prompt: str) -> str:
+def simulated_attack(_model, _rates, messages: Sequence[Mapping], _draw) -> str:
     """Return the example of the strategy that an attacker's prompt names, with the foil's name."""
     plan = content("attack")
+    prompt = messages[-1]["content"]
     strategy = re.search(r"^Strategy: (.+)$", prompt, re.M)[1]
     foil = re.search(r"says that it is (.+), made by (.+)\.$", prompt, re.M)
     name, maker = foil.groups() if foil else ("", "")
@@ -251,3 +248,4 @@ def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chanc
 
 
 ROLES["identity"] = simulated_reply, RATES
+ROLES["attack"] = simulated_attack, ()
