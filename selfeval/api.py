@@ -532,7 +532,7 @@ def ask_identity(
         if attacker is None:
             records = await run_suite(client, asked, suite, arms=chosen, near=near, **how)
         else:
-            [against] = get_all(attacker)
+            [against] = get_all(attacker, "attack")
             records = await run_attacks(client, asked, against, strategies=strategies, **how)
         return Records(records)
 

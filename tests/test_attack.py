@@ -120,6 +120,11 @@ def test_what_is_no_strategy_is_refused_before_anything_is_asked(world):
     assert not world.ledger
 
 
+def test_a_simulated_model_that_plays_no_attacker_is_refused():
+    with pytest.raises(InputError, match="sim/good cannot attack; sim/attacker can"):
+        se.ask_identity("sim/identity-yields", attacker="sim/good", limit=1, turns=1)
+
+
 def test_a_message_that_does_not_arrive_ends_its_conversation_and_is_counted(world, capsys):
     world.reply = lambda body: "" if body["model"] == "attacker" else steadfast(body)
     records = se.ask_identity("openai:target", attacker="openai:attacker", strategies=["role"], limit=1, turns=3)

@@ -39,6 +39,7 @@ PLAYED_BY = {
     "write texts": ("recognition",),
     "recognise texts": ("recognition",),
     "say which model they are": ("identity",),
+    "attack": ("attack",),
     "play the agent": ("recognition", "roleplay"),
     "play the interrogator": ("recognition", "roleplay"),
     "judge": ("roleplay",),
