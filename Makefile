@@ -59,7 +59,7 @@ test: .venv/.ready
 
 faults: .venv/.ready
 	SELFEVAL_FAULTS=full $(BIN)/pytest -q -m "not model" -n logical --dist worksteal --timeout 1800 \
-	  $(wildcard tests/test_faults_*.py) $(addprefix tests/test_,batches.py chain.py client.py store.py tries.py)
+	  $(wildcard tests/test_faults_*.py) $(addprefix tests/test_,attack.py batches.py chain.py client.py store.py tries.py)
 
 # The answers of evaluators that are not told who they are, which 11 compares with those of 02.
 UNTOLD := TQDM_DISABLE=1 $(BIN)/papermill notebooks/02_collect_predictions.ipynb \

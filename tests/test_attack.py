@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import FULL
 from test_cli import selfeval
 
 import selfeval as se
@@ -150,7 +151,7 @@ def test_a_dry_run_counts_every_round_and_a_ceiling_holds(world):
     assert len(world.ledger) == counted["to_buy"].sum(), "nothing is bought twice"
 
 
-def test_killed_twelve_times_an_attack_buys_nothing_twice(world, own_store, tmp_path):
+def test_killed_again_and_again_an_attack_buys_nothing_twice(world, own_store, tmp_path):
     world.latency = 0.01
     code = (
         "import selfeval as se; se.ask_identity('openai:target', attacker='openai:attacker', limit=3, turns=4,"
@@ -158,9 +159,10 @@ def test_killed_twelve_times_an_attack_buys_nothing_twice(world, own_store, tmp_
     )
     environment = os.environ | {"TQDM_DISABLE": "1"}
     total = 3 * (2 + len(STRATEGIES) * 3 * 4)
-    for kill in range(1, 13):
+    kills = 12 if FULL else 4
+    for kill in range(1, kills + 1):
         process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL)
-        while len(world.ledger) < kill * total // 14 and process.poll() is None:
+        while len(world.ledger) < kill * total // (kills + 2) and process.poll() is None:
             time.sleep(0.01)
         process.kill()
         process.wait()
@@ -168,7 +170,7 @@ def test_killed_twelve_times_an_attack_buys_nothing_twice(world, own_store, tmp_
     bodies = [json.dumps(entry["body"], sort_keys=True) for entry in world.ledger]
     again = len(bodies) - len({*bodies})
     assert len({*bodies}) == total
-    assert again <= 12, "at most the call that was in flight is sent again after each kill"
+    assert again <= kills, "at most the call that was in flight is sent again after each kill"
 
 
 # what is measured -----------------------------------------------------------------------------------------------------

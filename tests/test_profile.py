@@ -227,5 +227,3 @@ def test_the_command_prints_the_rows_and_where_the_page_is(world, tmp_path):
     assert "Karla\n  Does it recognise its own texts?\n    discrimination J 1.00" in done.stdout
     page = re.search(r"page: (\S+profile\.html)", done.stdout)[1]
     assert "What does Karla know about itself?" in (ROOT / page).read_text()
-    again = selfeval(*command, "--against", (ROOT / page).parent, "--seed", "0")
-    assert again.exit_code == 0, again.output
