@@ -1,0 +1,207 @@
+"""Every parameter of the notebooks that ask or measure changes what they print, show or write.
+
+The parameters are those of data/committed.yaml, so that a new one without an entry here fails; so does one that changes
+nothing. An entry is what the parameter is set to, or (what has to stand beside it, what it is set to). What calls in
+flight and replies that are asked for again do is seen in test_options.py: here a cell must hand them on.
+"""
+
+import ast
+import asyncio
+import contextlib
+import io
+import json
+
+import matplotlib
+import matplotlib.pyplot
+import nbformat
+import pandas as pd
+import pytest
+from fake_server import FakeServer
+from written_files import set_parameters
+
+import selfeval as se
+from selfeval import ROOT
+from selfeval.paths import committed_runs
+from selfeval.records.tables import write_jsonl
+
+FLEET = ["sim/good", "sim/chance"]
+JURORS = ["sim/juror-lenient", "sim/juror-stern", "sim/juror-steady"]
+HANDED_ON = {"again", "concurrency", "asking"}
+TURN = {"speaker": "agent", "text": "Nobody you know, I fear."}
+TALK = {"conversation_id": "t", "source": "human", "turns": [{"speaker": "q", "text": "Who are you?"}, TURN]}
+
+OURS = {"agent": "my/a", "interrogator": "my/b"}  # on a server, which sees what is sent
+ASKED = {"models": ["my/a"]}
+REGISTRY = "models:\n" + "".join(
+    f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, "
+    f"developer: {display}}}\n"
+    for name, display in {"a": "Anna", "b": "Bert"}.items()
+)
+
+# {notebook: (its parameters here, {parameter: entry})}; names in braces are files of the study below
+NOTEBOOKS = {
+    "01_generate_texts": ({"models": FLEET, "limit": 2}, {
+        "models": ["sim/good"], "prompts": "prompts-confirm.jsonl", "samples": 2, "words": 30, "temperature": 0.2,
+        "limit": 3, "seed": 1,
+    }),
+    "02_collect_predictions": ({"models": FLEET, "corpus": "{texts}", "limit": 2}, {
+        "models": ["sim/good"], "corpus": ({"models": ["sim/good"]}, "{others}"),
+        "tasks": ["binary_self"], "answer": "free", "told": False,
+        "authors": ({"corpus": "{renamed}", "models": ["sim/good"]}, {"Chance": "sim/chance"}),
+        "labels": "ids", "provenance": ({"tasks": ["binary_self"], "answer": "free"}, "own_turn"),
+        "question": ({"tasks": ["binary_self"]}, "good"), "condition": {"show_prompt": True}, "limit": 1, "seed": 1,
+    }),
+    "03_self_recognition": ({"predictions": ["{answers}"], "n_resamples": 20, "evaluator": "sim/good"}, {
+        "predictions": ["{few}"], "columns": ({"predictions": ["{columns}"]}, {"said": "reply"}),
+        "authors": ({"predictions": ["{called}"]}, {"GPT-4o": "sim/chance"}),
+        "reread": ({"predictions": ["{turned}"]}, "yes"), "evaluator": "sim/chance", "n_resamples": 30, "level": 0.9,
+        "seed": 1,
+    }),
+    "04_identity": ({"models": ["sim/identity-wavers"], "limit": 4, "n_resamples": 20, "turns": 1}, {
+        "models": ["sim/identity-susceptible"], "simulated": ["sim/identity-correct"], "suite": "suite/persona.yaml",
+        "arms": ["neutral"], "near": ({"arms": ["false-near"]}, ["anthropic/claude-3-haiku"]), "repeats": 2,
+        "turns": ({"limit": 12}, 0),
+        "scoring": "keyword_match", "judge": ({"scoring": "judge", "judge": "my/a"}, "my/b"), "limit": 5,
+        "n_resamples": 2, "seed": 1,
+    }),
+    "05_role_play": ({"agent": "sim/talker", "interrogator": "sim/talker", "turns": 1}, {
+        "agent": "sim/good", "interrogator": "sim/good", "strategy": "customer", "persona": "terse", "turns": 2,
+        "n_conversations": 1, "transcripts": ["{talks}"], "replay": ({"transcripts": ["{talks}"]}, True),
+        "temperature": (OURS, 0.1), "tokens": (OURS, 20), "seed": 1,
+    }),
+    "06_jury": ({"agent": "sim/talker", "jurors": JURORS, "humans": 2, "arms": ["independent", "reask"]}, {
+        "agent": "sim/good", "jurors": JURORS[1:], "arms": ["independent"], "humans": 3, "exchanges": 1,
+        "conversations": ["{talks}"], "part": {"limit": 0, "max_turns": 1}, "verdicts": ["{verdicts}"],
+        "temperature": ({"jurors": ["my/a"]}, 0.1), "how": {"scope": "turn"}, "aggregation": "majority", "seed": 1,
+    }),
+    "07_existence": ({"models": ["sim/existence-knows"], "names": 2, "templates": 1}, {
+        "models": ["sim/existence-agrees"], "targets": ["openai/gpt-4.1", "openai/gpt-4o"], "names": 3,
+        "answer_types": ["likert"], "templates": 2, "reasoning": True, "constrained": (ASKED, True), "iterations": 2,
+        "temperature": (ASKED, 0.3), "seed": (ASKED, 1),
+    }),
+    "14_interrogation": (
+        {"models": ["sim/identity-drifts"], "attacker": "sim/attacker", "limit": 2, "turns": 2, "n_resamples": 20}, {
+            "models": ["sim/identity-yields"], "attacker": "my/b", "strategies": ["role"], "turns": 3,
+            "limit": 3, "repeats": 2, "script": False, "temperature": ({"attacker": "my/b"}, 0.1),
+            "n_resamples": 30, "seed": 1,
+        }),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server with two models."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "models.yaml").write_text(REGISTRY)
+    with pytest.MonkeyPatch.context() as patch, FakeServer() as fake:
+        patch.setenv("SELFEVAL_MODELS", str(folder / "models.yaml"))
+        patch.setenv("VLLM_BASE_URL", fake.url)
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, server):
+    """Return {name: path} of texts, answers, conversations and verdicts of simulated models."""
+    folder = tmp_path_factory.mktemp("study")
+    texts = se.generate_texts(FLEET, 4)
+    answers = se.collect_predictions(texts)
+    talks = se.converse("sim/talker", "sim/talker", turns=2, people=2)
+    verdicts = se.judge(talks, JURORS, ["independent", "reask"], out=str(folder / "verdicts"))
+    recorded = answers["predicted_self"].map(lambda said: not said, "ignore")
+    frames = {
+        "texts": texts, "others": se.generate_texts(["sim/good", "sim/perfect"], 3),
+        "renamed": texts.replace({"author": {"sim/chance": "Chance"}, "author_display": {"sim/chance": "Chance"}}),
+        "answers": answers, "few": answers[answers["prompt_id"] != answers["prompt_id"].iloc[0]],
+        "columns": answers.rename(columns={"reply": "said"}), "turned": answers.assign(predicted_self=recorded),
+        "called": answers.drop(columns="reply").replace({"predicted_model": {"sim/chance": "GPT-4o"}}),
+        "talks": pd.DataFrame([TALK]), "verdicts": verdicts,
+    }  # fmt: skip
+    paths = {"verdicts": str(folder / "verdicts" / "verdicts.jsonl")}
+    for name, frame in frames.items():
+        if name not in paths:
+            paths[name] = str(folder / f"{name}.jsonl")
+            write_jsonl(folder / f"{name}.jsonl", frame.astype(object).where(frame.notna(), None).to_dict("records"))
+    return paths
+
+
+def shows(stem, **parameters):
+    """Run the code cells of a notebook in this process; return what it prints, and shows at the end of its cells."""
+    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+    printed = io.StringIO()
+    space = {"__name__": stem, "display": print, "_show": lambda value: print(text_of(value))}
+    with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
+        for cell in (cell for cell in cells if cell.cell_type == "code"):
+            tree = ast.parse(cell.source)
+            if isinstance(tree.body[-1], ast.Expr):
+                last = tree.body[-1]
+                last.value = ast.Call(ast.Name("_show", ast.Load()), [last.value], [])
+            code = compile(ast.fix_missing_locations(tree), stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            waiting = eval(code, space)
+            if asyncio.iscoroutine(waiting):
+                runner.run(waiting)
+            if "parameters" in cell.metadata.get("tags", []):
+                set_parameters(space, parameters)
+    matplotlib.pyplot.close("all")
+    return printed.getvalue()
+
+
+def text_of(value):
+    if isinstance(value, pd.DataFrame):
+        return pd.DataFrame(value).to_csv()
+    return value.to_csv() if isinstance(value, pd.Series) else repr(value) if isinstance(value, str | list) else ""
+
+
+def filled(value, study):
+    if isinstance(value, list):
+        return [filled(part, study) for part in value]
+    return study[value[1:-1]] if isinstance(value, str) and value[:1] == "{" else value
+
+
+SEEN = {}
+
+
+def seen(stem, parameters, study, folder, server):
+    """Return what a notebook prints, shows and writes with these parameters, as one text."""
+    key = stem, repr(sorted(parameters.items(), key=str))
+    if key not in SEEN:
+        place = "corpus" if stem == "01_generate_texts" else "out"
+        given = {name: filled(value, study) for name, value in parameters.items()}
+        out = folder / f"run {len(SEEN)}"
+        server.ledger.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SELFEVAL_STORE", str(folder / f"store {len(SEEN)}" / "replies.sqlite"))
+            texts = [shows(stem, **given, **{place: str(out)})]
+        texts += [file.read_text() for file in sorted(out.rglob("*")) if file.suffix in (".csv", ".jsonl")]
+        texts += sorted(json.dumps(entry["body"]) for entry in server.ledger)
+        SEEN[key] = "\n".join(texts).replace(str(out), "")
+    return SEEN[key]
+
+
+def parameters():
+    """Return (notebook, parameter) of all parameters of the notebooks above."""
+    runs = committed_runs()
+    return [(stem, name) for stem in NOTEBOOKS for name in runs[stem]["parameters"] if name not in HANDED_ON]
+
+
+@pytest.mark.parametrize(("stem", "name"), parameters())
+def test_every_parameter_changes_what_a_notebook_prints_shows_or_writes(stem, name, study, tmp_path_factory, server):
+    base, entries = NOTEBOOKS[stem]
+    assert name in entries, f"`{name}` of {stem} has no entry in this file"
+    beside, value = entries[name] if isinstance(entries[name], tuple) else ({}, entries[name])
+    folder = tmp_path_factory.mktemp("seen")
+    usual = seen(stem, base | beside, study, folder, server)
+    assert seen(stem, base | beside | {name: value}, study, folder, server) != usual
+
+
+@pytest.mark.parametrize("stem", sorted(committed_runs()))
+def test_what_is_about_calls_alone_is_handed_on(stem):
+    names = {*committed_runs()[stem]["parameters"]} & HANDED_ON
+    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+    sources = [cell.source for cell in cells if cell.cell_type == "code"]
+    read = {
+        node.id
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    assert names <= read
