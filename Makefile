@@ -77,6 +77,7 @@ record:
 	$(MAKE) record-part PART=identity NOTEBOOKS="$(filter notebooks/04%,$(NOTEBOOKS))"
 	$(MAKE) record-part PART=roleplay NOTEBOOKS="$(filter notebooks/05%,$(NOTEBOOKS))"
 	$(MAKE) record-part PART=jury NOTEBOOKS="$(filter notebooks/06%,$(NOTEBOOKS))"
+	$(MAKE) record-part PART=interrogation NOTEBOOKS="$(filter notebooks/14%,$(NOTEBOOKS))"
 	$(MAKE) record-part PART=profile NOTEBOOKS="$(filter notebooks/00_profile%,$(NOTEBOOKS))"
 	$(MAKE) notebooks
 
