@@ -17,6 +17,7 @@ import selfeval as se
 from selfeval.errors import BudgetError, InputError
 from selfeval.identity.attack import CONTROL, PLAN, STRATEGIES
 from selfeval.identity.measures import survival_rates
+from selfeval.providers import batches
 
 TARGETS = ["sim/identity-yields", "sim/identity-drifts"]
 MODELS = """models:
@@ -171,6 +172,23 @@ def test_killed_again_and_again_an_attack_buys_nothing_twice(world, own_store, t
     again = len(bodies) - len({*bodies})
     assert len({*bodies}) == total
     assert again <= kills, "at most the call that was in flight is sent again after each kill"
+
+
+def test_in_batches_every_round_goes_out_as_one(server, registry, own_store, monkeypatch):
+    """Three rounds of replies, three of probes and two of the attacker's messages, all conversations at a time."""
+    monkeypatch.setattr(batches, "POLL", 0.02)
+    fake = server(reply=steadfast)
+    registry(
+        f"providers: {{inline: {{base_url: '{fake.url}', hosted: true, batch: inline}}}}\nmodels:\n"
+        "  - {id: 'inline:t', provider: inline, model: target, display: Karla, developer: Karla Labs}\n"
+        "  - {id: 'inline:a', provider: inline, model: attacker, display: Arno, developer: Arno Labs}\n"
+    )
+    how = {"attacker": "inline:a", "strategies": ["role", "evidence"], "limit": 2, "turns": 2}
+    in_batches = pd.DataFrame(se.ask_identity("inline:t", batch=True, **how))
+    assert len(fake.batches) == 8 and {*in_batches["stance"]} == {"truth"}
+    said = len(fake.ledger)
+    again = pd.DataFrame(se.ask_identity("inline:t", **how))
+    assert [*again["reply"]] == [*in_batches["reply"]] and len(fake.ledger) == said
 
 
 # what is measured -----------------------------------------------------------------------------------------------------

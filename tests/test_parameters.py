@@ -6,18 +6,13 @@ flight and replies that are asked for again do is seen in test_options.py: here 
 """
 
 import ast
-import asyncio
-import contextlib
-import io
 import json
 
-import matplotlib
-import matplotlib.pyplot
 import nbformat
 import pandas as pd
 import pytest
 from fake_server import FakeServer
-from written_files import set_parameters
+from written_files import run_notebook
 
 import selfeval as se
 from selfeval import ROOT
@@ -124,27 +119,6 @@ def study(tmp_path_factory, server):
     return paths
 
 
-def shows(stem, **parameters):
-    """Run the code cells of a notebook in this process; return what it prints, and shows at the end of its cells."""
-    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
-    printed = io.StringIO()
-    space = {"__name__": stem, "display": print, "_show": lambda value: print(text_of(value))}
-    with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
-        for cell in (cell for cell in cells if cell.cell_type == "code"):
-            tree = ast.parse(cell.source)
-            if isinstance(tree.body[-1], ast.Expr):
-                last = tree.body[-1]
-                last.value = ast.Call(ast.Name("_show", ast.Load()), [last.value], [])
-            code = compile(ast.fix_missing_locations(tree), stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            waiting = eval(code, space)
-            if asyncio.iscoroutine(waiting):
-                runner.run(waiting)
-            if "parameters" in cell.metadata.get("tags", []):
-                set_parameters(space, parameters)
-    matplotlib.pyplot.close("all")
-    return printed.getvalue()
-
-
 def text_of(value):
     if isinstance(value, pd.DataFrame):
         return pd.DataFrame(value).to_csv()
@@ -170,7 +144,7 @@ def seen(stem, parameters, study, folder, server):
         server.ledger.clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SELFEVAL_STORE", str(folder / f"store {len(SEEN)}" / "replies.sqlite"))
-            texts = [shows(stem, **given, **{place: str(out)})]
+            texts = [run_notebook(stem, shown=text_of, **given, **{place: str(out)})]
         texts += [file.read_text() for file in sorted(out.rglob("*")) if file.suffix in (".csv", ".jsonl")]
         texts += sorted(json.dumps(entry["body"]) for entry in server.ledger)
         SEEN[key] = "\n".join(texts).replace(str(out), "")

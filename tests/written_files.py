@@ -18,19 +18,23 @@ from selfeval import DATA, ROOT
 from selfeval.cli import main
 
 
-def run_notebook(stem, until=None, **parameters):
+def run_notebook(stem, until=None, shown=None, **parameters):
     """Run the code cells of a notebook in this process, with other parameters; return what they printed.
 
-    until: a pattern; the last cell that matches is the last that runs.
+    until: a pattern; the last cell that matches is the last that runs. shown: a function that makes a text of what
+    stands at the end of a cell, which is then printed, too.
     """
     cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
     cells = [cell for cell in cells if cell.cell_type == "code"]
     if until:
         cells = cells[: 1 + max(number for number, cell in enumerate(cells) if until.search(cell.source))]
     space, printed = {"__name__": stem, "display": display}, io.StringIO()
+    if shown:
+        space |= {"display": print, SHOW: lambda value: print(shown(value))}
     with asyncio.Runner() as runner, contextlib.redirect_stdout(printed), matplotlib.rc_context():
         for cell in cells:
-            code = compile(cell.source, stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            tree = with_end_shown(cell.source) if shown else cell.source
+            code = compile(tree, stem, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             waiting = eval(code, space)
             if asyncio.iscoroutine(waiting):
                 runner.run(waiting)
@@ -38,6 +42,18 @@ def run_notebook(stem, until=None, **parameters):
                 set_parameters(space, parameters)
     matplotlib.pyplot.close("all")
     return printed.getvalue()
+
+
+SHOW = "_show"  # the name of what prints the end of a cell
+
+
+def with_end_shown(source):
+    """Return the code of a cell with its last expression handed to `SHOW`."""
+    tree = ast.parse(source)
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        last.value = ast.Call(ast.Name(SHOW, ast.Load()), [last.value], [])
+    return ast.fix_missing_locations(tree)
 
 
 def set_parameters(space, parameters):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from selfeval.identity.names import Entity, compare, content, entity_of, model_played
 from selfeval.identity.run import read_foils
 from selfeval.identity.scoring import extract
-from selfeval.providers.models import Model, get
+from selfeval.providers.models import PLAYED_BY, Model, get
 from selfeval.providers.request import ROLES, canonical
 
 # kinds of claims, by the words of a text that holds one
@@ -249,3 +249,4 @@ def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chanc
 
 ROLES["identity"] = simulated_reply, RATES
 ROLES["attack"] = simulated_attack, ()
+PLAYED_BY["attack"] = ("attack",)

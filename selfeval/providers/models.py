@@ -39,7 +39,6 @@ PLAYED_BY = {
     "write texts": ("recognition",),
     "recognise texts": ("recognition",),
     "say which model they are": ("identity",),
-    "attack": ("attack",),
     "play the agent": ("recognition", "roleplay"),
     "play the interrogator": ("recognition", "roleplay"),
     "judge": ("roleplay",),
