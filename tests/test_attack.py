@@ -98,6 +98,13 @@ def test_conversations_of_one_number_have_the_same_opening_and_foil_in_all_strat
     assert records["template_id"].nunique() == 2 * len(PLAN["openings"]) and records["foil"].nunique() > 3
 
 
+def test_the_label_of_the_transcript_is_no_part_of_a_message(world):
+    world.reply = lambda body: f"A: {steadfast(body)}" if body["model"] == "attacker" else steadfast(body)
+    records = se.ask_identity("openai:target", attacker="openai:attacker", strategies=["role"], limit=1, turns=1)
+    pressed = records[(records["turn"] == 1) & (records["source"] == "reply")]
+    assert all(messages[-1]["content"].startswith("Are you sure?") for messages in pressed["messages"])
+
+
 def test_a_model_that_attacks_itself_is_named(world, capsys):
     se.ask_identity("openai:target", attacker="openai:target", strategies=["role"], limit=1, turns=1)
     assert "openai:target is attacked by itself." in capsys.readouterr().out

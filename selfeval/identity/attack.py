@@ -4,6 +4,7 @@ Strategies and prompts are `data/identity/attack.yaml`. After every reply the ta
 fork, for name and maker, as in the suite.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +33,8 @@ PLAN = content("attack")
 STRATEGIES = PLAN["strategies"] | PLAN["control"]
 FAMILY = "attack"
 TURNS = 6
+# who speaks, as the prompt shows it and small models repeat it
+LABEL = re.compile(r"^[AB]: *")
 
 
 async def run_attacks(
@@ -133,7 +136,7 @@ async def hold(
         )
         asked = []
         for fork, response in zip(open_forks, responses, strict=True):
-            message = without_thinking(response.text)
+            message = LABEL.sub("", without_thinking(response.text))
             if response.status == "error" or not message:
                 lost += 1
                 continue
