@@ -672,3 +672,20 @@ def test_such_pairs_may_be_about_the_better_text_and_have_names_and_ties_of_thei
     assert "not who chose" in refused(
         frame.drop(columns="judge"), columns={k: v for k, v in THEIRS.items() if k != "judge"}
     )
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    ("completed", "ok"), ("success", "ok"), ("finished", "ok"), ("", "ok"), ("incomplete", "length"),
+    ("cancelled", "length"), ("max_tokens", "length"), ("content_filter", "filtered"), ("refused", "refusal"),
+    ("failed", "error"), ("timeout", "error"), ("Timed out after 60 s", "error"),
+])  # fmt: skip
+def test_a_status_of_somebody_elses_is_no_answer_where_it_says_that_there_is_none(status, said):
+    rows = [
+        {"true_model": author, "evaluator_model": "A", "prompt_used": f"p{n}", "task_type": "binary_self",
+         "reply": "YES" if author == "A" else "NO", "status": status if n == 0 else "ok"}
+        for n in range(4) for author in "AB"
+    ]  # fmt: skip
+    result = se.measure_recognition(rows, n_resamples=5)
+    assert [*result.records["status"]] == [said, said, *["ok"] * 6]
+    rate = pd.DataFrame(result).set_index("statistic")["estimate"]["no_answer_rate"]
+    assert rate == (0 if said == "ok" else 0.25)

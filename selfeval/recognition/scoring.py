@@ -14,6 +14,7 @@ import pandas as pd
 
 from selfeval.condition import condition_of, mapped, names_author
 from selfeval.errors import InputError, check_one_of
+from selfeval.providers import ends
 from selfeval.providers.models import models
 from selfeval.reading import languages, parsing, thinking
 from selfeval.recognition.doubts import doubts
@@ -518,8 +519,9 @@ def _claims_only(frame: pd.DataFrame) -> pd.DataFrame:
 def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the records with the raw reply as a text, and one of `STATUSES`.
 
-    A status that says so, or a reply that begins with "ERROR", is an error; another one that we do
-    not know is "ok".
+    A status that says so, or a reply that begins with "ERROR", is an error. A status of somebody
+    else's is read as reasons are why a reply ended ("incomplete" is cut off); one that says nothing
+    of that is "ok".
     """
     frame = predictions.copy()
     replies = mapped(frame["reply"].tolist(), _reply_text)
@@ -528,8 +530,10 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     is_known = status.isin(STATUSES)
     failed = mapped(replies, lambda reply: bool(re.match(r"(?i)\s*error\b", reply or "")))
     failed = pd.Series(failed, frame.index)
-    failed[~is_known] |= status[~is_known].astype(str).str.match(FAILED, case=False)
-    return frame.assign(status=status.where(is_known, "ok").mask(failed, "error"))
+    foreign = status[~is_known].astype(str)
+    failed[~is_known] |= foreign.str.match(FAILED, case=False)
+    ended = foreign.map(ends.status_of).replace(ends.UNKNOWN, "ok")
+    return frame.assign(status=status.where(is_known, ended).mask(failed, "error"))
 
 
 def _reply_text(value) -> str | None:
