@@ -8,6 +8,7 @@ import pytest
 import scipy.stats as sps
 from statsmodels.stats.inter_rater import cohens_kappa
 
+import selfeval as se
 from selfeval.errors import InputError
 from selfeval.stats import (
     cohen_kappa,
@@ -319,3 +320,18 @@ def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_
     assert apart == pytest.approx(near - far)
     assert table["low"].lt(table["estimate"]).all() and table["high"].gt(table["estimate"]).all()
     assert sibling_table(one_kind).empty
+
+
+@pytest.mark.parametrize(("status", "answered"), [
+    ("completed", True), ("done", True), ("failed", False), ("timeout", False), ("Exception: no route", False),
+])  # fmt: skip
+def test_a_reply_from_elsewhere_that_failed_is_no_answer(status, answered):
+    rows = [
+        {"model": "openai/gpt-4.1", "template_id": f"t{n}", "arm": arm, "truth": "GPT-4.1", "foil": "Claude 3 Haiku",
+         "reply": "I am GPT-4.1.", "status": status if n == 0 else "ok"}
+        for n in range(4) for arm in ("true", "false-far")
+    ]  # fmt: skip
+    result = se.measure_identity(rows, n_resamples=5)
+    rates = pd.DataFrame(result).set_index("statistic")["estimate"]
+    assert rates["error_rate"] == (0 if answered else 0.25)
+    assert result.records["stance"].isna().sum() == (0 if answered else 2)

@@ -29,9 +29,10 @@ from selfeval.identity.names import (
 )
 from selfeval.identity.scorers import Scorer
 from selfeval.identity.scoring import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
+from selfeval.providers import ends
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get, models
-from selfeval.providers.request import Request, fenced, user
+from selfeval.providers.request import STORED, Request, fenced, user
 from selfeval.reading.parsing import without_thinking
 from selfeval.records.tables import Rows, records_of, rows_of
 from selfeval.secrets import tell
@@ -47,6 +48,8 @@ VERDICT = (
     "named",
     "scorer",
 )
+# statuses of our own records
+STATUSES = (*STORED, "no_answer", "unreadable", "error")
 # stances that name the model itself, as finely as it likes
 RIGHT = ("truth", "coarse")
 # fields that replies from elsewhere must have
@@ -470,6 +473,7 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
             frame[name] = value
             if value not in (None, ""):
                 filled.append(f"{name} {value!r}")
+    frame["status"] = [_status(status) for status in frame["status"]]
     if "repeat" not in columns:
         frame["repeat"] = frame.groupby([*SITUATION, "source", "turn"], dropna=False).cumcount()
         filled.append("repeat in the order of the rows")
@@ -487,6 +491,11 @@ def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
     if not filled:
         return frame, []
     return frame, [f"Filled in, as the replies do not say it: {', '.join(filled)}."]
+
+
+def _status(status) -> str:
+    """Return a status of ours as it is, and what one of somebody else's says."""
+    return status if status in STATUSES else ends.of_status(str(status))
 
 
 def _check_columns(frame: pd.DataFrame) -> None:

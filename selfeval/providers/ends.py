@@ -20,6 +20,7 @@ _STATUSES = {
         "^(stop|eo[stm]|end|done|final|finish|complete|normal|tool|function|none|null)|statusfinal$"
     ),
 }
+_FAILED = re.compile(r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b", re.I)
 # in the code or type of an error, as of Azure, Alibaba and Moonshot
 _FILTER_CODE = re.compile(
     "content.?(filter|policy)|responsible.?ai|data.?inspection|moderation.?block", re.I
@@ -40,6 +41,17 @@ def status_of(reason) -> str:
         if words.search(letters):
             return status
     return UNKNOWN
+
+
+def of_status(status: str) -> str:
+    """Return how a reply ended by the status that somebody else gave it.
+
+    `error` for what failed or timed out, else as in `status_of`; `ok` where it says nothing of it.
+    """
+    if _FAILED.match(status):
+        return "error"
+    ended = status_of(status)
+    return "ok" if ended == UNKNOWN else ended
 
 
 def is_filter(error: dict, message: str) -> bool:

@@ -46,7 +46,6 @@ FIELDS = [
 ]
 NONE = None, None  # neither a candidate named nor said whether the text is claimed
 REREAD = ("auto", "yes", "no")
-FAILED = r"\s*(?:error|failed|failure|exception|timed? ?out|timeout)\b"
 READ = ("ok", "no_answer", parsing.UNREADABLE)  # of complete replies, which can be read anew
 STATUSES = (*READ, "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
@@ -530,9 +529,7 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     is_known = status.isin(STATUSES)
     failed = mapped(replies, lambda reply: bool(re.match(r"(?i)\s*error\b", reply or "")))
     failed = pd.Series(failed, frame.index)
-    foreign = status[~is_known].astype(str)
-    failed[~is_known] |= foreign.str.match(FAILED, case=False)
-    ended = foreign.map(ends.status_of).replace(ends.UNKNOWN, "ok")
+    ended = status[~is_known].astype(str).map(ends.of_status)
     return frame.assign(status=status.where(is_known, ended).mask(failed, "error"))
 
 
