@@ -529,7 +529,7 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
     is_known = status.isin(STATUSES)
     failed = mapped(replies, lambda reply: bool(re.match(r"(?i)\s*error\b", reply or "")))
     failed = pd.Series(failed, frame.index)
-    ended = status[~is_known].astype(str).map(ends.of_status)
+    ended = status[~is_known].map(lambda foreign: ends.of_status(str(foreign)))
     return frame.assign(status=status.where(is_known, ended).mask(failed, "error"))
 
 
