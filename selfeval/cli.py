@@ -724,9 +724,11 @@ def _run_attack(
     ids: list[str], attack: dict, out: Path | None, limit: int, *, yes, dry_run, max_cost, **options
 ) -> None:
     """Run a study of conversations with an attacker."""
+    import selfeval.identity.simulated  # noqa: F401  who plays an attacker
     from selfeval.errors import check_names
     from selfeval.identity.attack import STRATEGIES, TURNS
 
+    get_all(attack["attacker"], "attack")
     strategies = attack["strategies"] or list(STRATEGIES)
     check_names("strategies", strategies, STRATEGIES)
     get_all(ids, "say which model they are")

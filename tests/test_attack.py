@@ -281,6 +281,7 @@ def test_the_command_prints_what_became_of_the_conversations(own_store, tmp_path
     (["--turns", "3"], "--strategies and --turns are of an attack"),
     (["--attacker", "sim/attacker", "--scoring", "judge"], "takes the place of CONFIG"),
     (["--attacker", "sim/attacker", "--strategies", "bribery"], "bribery"),
+    (["--attacker", "sim/good"], "sim/good cannot attack; sim/attacker can"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(wrong, said):
     done = selfeval("identity", "--models", "sim/identity-yields", *wrong)

@@ -73,7 +73,6 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         row["no_answer_rate"] = of_model["estimate"].get("no_answer_rate", np.nan)
         found.append(row)
     rows = pd.concat(found, ignore_index=True)
-    rows["conclusion"] = rows["conclusion"].mask(rows["no_answer_rate"] == 1, "answers nothing")
     columns = ["model", "question"]
     rows = rows[columns + [name for name in rows if name not in columns]]
     if question == "jury":  # each jury was measured alone
@@ -81,6 +80,7 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
         chats = rows["clusters"].where(rows["estimate"].notna())
         rows["detectable"] = detectable_difference(chats, sd=SD_OF_AUC)
+    rows["conclusion"] = rows["conclusion"].mask(rows["no_answer_rate"] == 1, "answers nothing")
     return rows
 
 
