@@ -453,9 +453,11 @@ def _run_study(
 ) -> None:
     """Run a ready study after a question, then print its table, and where figure and report are.
 
-    Nothing is asked where nothing is to buy: simulated models, and replies that are stored.
+    Nothing is asked where nothing is to buy: simulated models, which are not counted first either,
+    and replies that are stored.
     """
     from selfeval.providers.embedded import require
+    from selfeval.providers.request import is_computed
     from selfeval.sweep import load, run_file
     from selfeval.sweep.report import build
 
@@ -464,10 +466,11 @@ def _run_study(
             require(get(model))
     file = ROOT / "notebooks" / "sweeps" / f"{name}.yaml"
     study = {"out": out, "variables": variables, "max_cost": max_cost}
-    confirm = None if yes or dry_run else _confirm
-    status = run_file(file, dry_run=True, confirm=confirm, **study)
-    if status or dry_run:
-        sys.exit(status)
+    if dry_run or not all(is_computed(get(model)) for model in ids):
+        confirm = None if yes or dry_run else _confirm
+        status = run_file(file, dry_run=True, confirm=confirm, **study)
+        if status or dry_run:
+            sys.exit(status)
     status = run_file(file, **study)
     if status in (0, 3):
         folders = [run.folder for run in load(file, out, variables).runs]

@@ -13,7 +13,6 @@ import matplotlib as mpl
 import pandas as pd
 import PIL.Image
 import PIL.ImageShow
-import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -80,6 +79,7 @@ INSTALLED = font_manager.get_font_names()
 FONTS = [SANS, *(name for name in ASIAN if name in INSTALLED)]
 BEYOND_SANS = re.compile("[\u2e80-\U0003ffff]")  # scripts that need more
 STYLE_FILE = Path(__file__).with_name("selfeval.mplstyle")
+THEME_FILE = Path(__file__).with_name("theme.mplstyle")
 STYLE = mpl.rc_params_from_file(STYLE_FILE, use_default_template=False) | {"font.family": SANS}
 BLIND = sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}  # no screen
 DARK = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#0d1117")  # GitHub's dark page
@@ -122,7 +122,8 @@ class Drawing(Figure):
 def use_style() -> None:
     """Set the project's style for everything drawn from here on; tables then show whole texts."""
     pd.set_option("display.max_colwidth", None)
-    sns.set_theme("paper", "ticks", "colorblind", rc=STYLE | {"font.family": FONTS})
+    mpl.rc_file(THEME_FILE, use_default_template=False)
+    mpl.rcParams.update(STYLE | {"font.family": FONTS})
 
 
 def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Path]:

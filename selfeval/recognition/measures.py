@@ -25,7 +25,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from selfeval.condition import condition_of, conditions
 from selfeval.reading.parsing import DOUBTFUL
@@ -560,10 +559,10 @@ def _permuted_ranks(rows: Tally, own_author: int, within: bool, seed: int) -> fl
     within: ranks within the prompt.
     """
     prompt = rows.prompt
-    rank = rankdata(rows.score)
+    rank = pd.Series(rows.score).rank().to_numpy()
     if within:
         # Scores lie within 0 and 1.
-        order = rankdata(prompt * 4.0 + rows.score)
+        order = pd.Series(prompt * 4.0 + rows.score).rank().to_numpy()
         size = np.maximum(np.bincount(prompt), 1)
         mean_order = np.bincount(prompt, order) / size
         rank = order - mean_order[prompt]
