@@ -23,7 +23,7 @@ from selfeval.paths import check_begins
 from selfeval.providers import dry_runs
 from selfeval.providers import models as registry
 from selfeval.providers.client import Asking, Client, ask, verb
-from selfeval.providers.models import Model, get_all
+from selfeval.providers.models import Model, get_all, several
 from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
@@ -202,7 +202,7 @@ def collect_predictions(
         provenance=provenance,
         about=about,
     )
-    names = [tasks] if isinstance(tasks, str) else tasks
+    names = several(tasks, "tasks")
 
     async def work(client: Client) -> Records:
         _check_place(out, *(f"predictions_{task}" for task in names))

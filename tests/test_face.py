@@ -21,6 +21,7 @@ from selfeval.errors import InputError, SelfevalError
 from selfeval.providers.client import Asking
 
 FLEET = ["sim/perfect", "sim/always-itself", "sim/chance"]
+TWO = [{"author": author, "prompt": "rain", "text": f"{author} on rain"} for author in FLEET[:2]]
 ASKING = {name: getattr(se, name) for name in se.ASKING}
 
 
@@ -281,3 +282,21 @@ def test_models_that_no_registry_lists_are_asked_about_the_texts_they_wrote(serv
     with pytest.raises(InputError, match="None of the authors"):
         se.collect_predictions(rows)
     assert len(fake.ledger) == 4
+
+
+@pytest.mark.parametrize(
+    ("ask", "field", "name"),
+    [
+        (lambda arms: se.judge(se.converse("sim/talker", people=1), "sim/juror-stern", arms), "arm", "reask"),
+        (lambda arms: se.ask_identity("sim/identity-wavers", arms=arms, limit=1), "arm", "neutral"),
+        (lambda tasks: se.collect_predictions(TWO, tasks=tasks), "task_type", "lineup"),
+        (lambda types: se.ask_existence("sim/existence-knows", answer_types=types, names=1), "answer_type", "likert"),
+        (lambda names: se.judge(se.converse("sim/talker", people=1), "sim/juror-stern", "independent", personas=names),
+         "persona", "linguist"),
+        (lambda names: se.ask_identity("sim/identity-drifts", attacker="sim/attacker", limit=1, strategies=names),
+         "strategy", "no pressure"),
+    ],
+)  # fmt: skip
+def test_one_name_stands_for_a_list_of_one_also_as_papermill_passes_a_list(ask, field, name):
+    for given in (name, [name], json.dumps([name])):
+        assert {*ask(given)[field].dropna()} <= {name} and len(ask(given))

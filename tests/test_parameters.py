@@ -110,6 +110,7 @@ def study(tmp_path_factory, server):
         "columns": answers.rename(columns={"reply": "said"}), "turned": answers.assign(predicted_self=recorded),
         "called": answers.drop(columns="reply").replace({"predicted_model": {"sim/chance": "GPT-4o"}}),
         "talks": pd.DataFrame([TALK]), "verdicts": verdicts,
+        "pair": se.collect_predictions(texts, "sim/good", tasks="pairwise_self", limit=1),
     }  # fmt: skip
     paths = {"verdicts": str(folder / "verdicts" / "verdicts.jsonl")}
     for name, frame in frames.items():
@@ -179,3 +180,25 @@ def test_what_is_about_calls_alone_is_handed_on(stem):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
     assert names <= read
+
+
+SMALLEST = {
+    "01_generate_texts": {"models": "sim/good", "limit": 1},
+    "02_collect_predictions": {"models": "sim/good", "corpus": "{texts}", "limit": 1},
+    "03_self_recognition": {"predictions": "{pair}", "n_resamples": 2},
+    "04_identity": {"models": "sim/identity-correct", "arms": "neutral", "turns": 0, "limit": 1, "n_resamples": 2},
+    "05_role_play": {"agent": "sim/talker", "interrogator": "sim/talker", "turns": 1, "n_conversations": 1},
+    "06_jury": {"agent": "sim/talker", "jurors": "sim/juror-blind", "humans": 1, "arms": "independent"},
+    "07_existence": {"models": "sim/existence-knows", "names": 1, "templates": 1},
+    "14_interrogation": {
+        "models": "sim/identity-correct", "attacker": "sim/attacker", "strategies": "role", "turns": 1, "limit": 1,
+        "n_resamples": 2,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("stem", SMALLEST)
+def test_a_notebook_runs_with_the_smallest_design_that_it_takes(stem, study, tmp_path_factory, server):
+    assert seen(stem, SMALLEST[stem], study, tmp_path_factory.mktemp("seen"), server)
+    assert SMALLEST.keys() == NOTEBOOKS.keys()

@@ -16,7 +16,7 @@ import yaml
 from selfeval.errors import InputError, check_flag, check_names, check_whole
 from selfeval.paths import shipped
 from selfeval.providers.client import Client
-from selfeval.providers.models import Model, get_all, models
+from selfeval.providers.models import Model, get_all, models, several
 from selfeval.providers.request import Request, Response, choice_format, user
 from selfeval.reading import parsing
 from selfeval.records.tables import fields_of
@@ -165,7 +165,7 @@ async def collect_existence(
     existence_score, 0 to 1, is null where the reply holds no answer. constrained: a JSON choice
     (without reasoning).
     """
-    answer_types = [answer_types] if isinstance(answer_types, str) else list(answer_types)
+    answer_types = several(answer_types, "answer_types")
     check_names("answer_types", answer_types, FORMS)
     check_flag("reasoning", reasoning)
     check_whole("iterations", iterations, 1)

@@ -23,7 +23,7 @@ from selfeval.identity.run import (
     score,
 )
 from selfeval.providers.client import Client, gather
-from selfeval.providers.models import Model
+from selfeval.providers.models import Model, several
 from selfeval.providers.request import Request, user
 from selfeval.reading.parsing import without_thinking
 from selfeval.secrets import tell
@@ -62,7 +62,7 @@ async def run_attacks(
     turns = TURNS if turns is None else turns
     check_whole("turns", turns, 1)
     check_whole("limit", limit)
-    chosen = list(PLAN["strategies"]) if strategies is None else list(strategies)
+    chosen = several(PLAN["strategies"] if strategies is None else strategies, "strategies")
     check_names("strategies", chosen, STRATEGIES)
     chosen = [name for name in STRATEGIES if name in (*chosen, CONTROL)]
     design = []

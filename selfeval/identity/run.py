@@ -40,7 +40,7 @@ from selfeval.identity.scorers import Scorer, as_scorer
 from selfeval.identity.similarity import METHOD
 from selfeval.paths import shipped
 from selfeval.providers.client import Client
-from selfeval.providers.models import Model, get
+from selfeval.providers.models import Model, get, several
 from selfeval.providers.request import Request, Response, user
 from selfeval.records.tables import call_fields, fields_of
 
@@ -312,7 +312,7 @@ def situations(
     """
     check_whole("limit", limit)
     check_whole("turns", turns or 0, 0)
-    arms = ARMS if arms is None else arms
+    arms = ARMS if arms is None else several(arms, "arms")
     if not set(arms) or not set(arms) <= set(ARMS):
         rule = f"`arms` must be of {', '.join(ARMS)}, got {arms!r}"
         raise InputError(f"{rule}; in YAML the arm true stands in quotes.")

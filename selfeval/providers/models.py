@@ -610,6 +610,12 @@ def _chosen(ids) -> list[Model]:
     return [get(one) for one in ids]
 
 
+def several(given, name: str) -> list[str]:
+    """Return names that are given as a list, as one of them alone, or as JSON (`listed`)."""
+    given = listed(given, name)
+    return [given] if isinstance(given, str) else list(given)
+
+
 def listed(given, name: str):
     """Return the list that a text holds as JSON.
 

@@ -12,7 +12,7 @@ from itertools import combinations, pairwise, product
 
 from selfeval.errors import InputError, ProviderError, check_flag, check_names, check_whole
 from selfeval.providers.client import Client
-from selfeval.providers.models import Model, display_names, get
+from selfeval.providers.models import Model, display_names, get, several
 from selfeval.providers.request import is_computed
 from selfeval.reading.parsing import name_key
 from selfeval.recognition.prompts import Condition, Question
@@ -153,7 +153,7 @@ def design(
     others too, as always of an evaluator that wrote no text. Raises `InputError` for a design that
     cannot be asked.
     """
-    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    tasks = several(tasks, "tasks")
     check_flag("peers", peers)
     check_whole("seed", seed, 0)
     check_whole("repeats", repeats, 1)

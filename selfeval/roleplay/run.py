@@ -42,7 +42,7 @@ from selfeval.errors import (
     check_whole,
 )
 from selfeval.providers.client import Client, Tasks, gather, progress
-from selfeval.providers.models import Model, check_part, get
+from selfeval.providers.models import Model, check_part, get, several
 from selfeval.providers.request import Request, Response
 from selfeval.reading import parsing
 from selfeval.records.tables import call_fields
@@ -118,6 +118,8 @@ class Jury:
         if isinstance(jurors, str | Model) or callable(jurors):
             jurors = [jurors]
         jurors = list(jurors)
+        for name in ("personas", "dimensions"):
+            object.__setattr__(self, name, tuple(several(getattr(self, name), name)))
         for name, values in (("jurors", jurors), ("personas", self.personas)):
             if not values:
                 raise InputError(f"`{name}` must name at least one, got {values!r}.")
@@ -208,7 +210,7 @@ async def hold(
     `InputError` for an unknown arm, an arm given twice, or `sham` without `debate` or a second
     conversation.
     """
-    arms = [arms] if isinstance(arms, str) else list(arms)
+    arms = several(arms, "arms")
     check_names("arms", arms, ARMS)
     turns = [judged_turns(jury.scope, conversation) for conversation in conversations]
     judged = [index for index, of_conversation in enumerate(turns) if of_conversation]
