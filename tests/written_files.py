@@ -21,13 +21,14 @@ from selfeval.cli import main
 def run_notebook(stem, until=None, shown=None, **parameters):
     """Run the code cells of a notebook in this process, with other parameters; return what they printed.
 
-    until: a pattern; the last cell that matches is the last that runs. shown: a function that makes a text of what
+    until: a pattern; the last statement that matches is the last that runs. shown: a function that makes a text of what
     stands at the end of a cell, which is then printed, too.
     """
     cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
     cells = [cell for cell in cells if cell.cell_type == "code"]
     if until:
         cells = cells[: 1 + max(number for number, cell in enumerate(cells) if until.search(cell.source))]
+        cells[-1].source = cut_after(cells[-1].source, until)
     space, printed = {"__name__": stem, "display": display}, io.StringIO()
     if shown:
         space |= {"display": print, SHOW: lambda value: print(shown(value))}
@@ -42,6 +43,13 @@ def run_notebook(stem, until=None, shown=None, **parameters):
                 set_parameters(space, parameters)
     matplotlib.pyplot.close("all")
     return printed.getvalue()
+
+
+def cut_after(source, pattern):
+    """Return the code of a cell up to the end of its last statement that matches."""
+    statements = ast.parse(source).body
+    last = [each for each in statements if pattern.search(ast.get_source_segment(source, each))][-1]
+    return "".join(source.splitlines(keepends=True)[: last.end_lineno])
 
 
 SHOW = "_show"  # the name of what prints the end of a cell
