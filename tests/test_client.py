@@ -407,6 +407,29 @@ def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, ser
     assert least <= clock.slept <= most
 
 
+def test_of_pauses_that_are_asked_for_at_once_the_longest_is_kept(store, server, monkeypatch):
+    """Of twelve calls in flight one is refused with a second to wait, the others for a moment that nobody names."""
+    monkeypatch.setattr("random.uniform", lambda low, high: 0.02)
+
+    def arrives(i, body):
+        if i == 12:
+            fake.open.set()
+        return {0: None, 1: "429"}.get(i, "429-none") if i <= 12 else None
+
+    fake = server(faults=arrives, retry_after=1.0)
+    asked = questions(get("openai:m"), 13)
+
+    async def work(client):
+        await client.chat_all(asked[:1], label=None)
+        fake.open.clear()
+        return await client.chat_all(asked, label=None)
+
+    responses = within(store, work)
+    assert [response.status for response in responses] == ["ok"] * 13
+    refused, *again = (entry["time"] for entry in [fake.ledger[1], *fake.ledger[13:]])
+    assert len(again) == 12 and min(again) - refused >= 1.0
+
+
 @pytest.mark.parametrize("fault", ["401", "402", "403", "404", "429-quota", "429-hour", "no-such-model"])
 def test_a_refused_model_stops_and_the_others_go_on(store, server, fault):
     fake = server(faults=lambda i, body: fault if body["model"] == "bad" else None)
