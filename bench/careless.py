@@ -62,14 +62,14 @@ FILES = {  # and those before them
 }
 CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
     # asking
-    ("providers/endpoint.py", "float(reset) / 1000 - time.time()", "float(reset) - time.time()"),
-    ("providers/endpoint.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
+    ("providers/replies.py", "float(reset) / 1000 - time.time()", "float(reset) - time.time()"),
+    ("providers/replies.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
     (
-        "providers/endpoint.py",
+        "providers/replies.py",
         '_dict(raw.get("completion_tokens_details")).get("reas',
         '_dict(raw.get("prompt_tokens_details")).get("reas',
     ),
-    ("providers/endpoint.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
+    ("providers/replies.py", 'float(raw["cost"])', 'float(raw["cost"]) / 1e6'),
     ("providers/request.py", "(own | self.parameters)", "(self.parameters | own)"),
     (
         "providers/request.py",

@@ -18,7 +18,7 @@ from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.providers import client, endpoint, models
+from selfeval.providers import client, endpoint, models, replies
 from selfeval.providers.client import Client, gather
 from selfeval.providers.models import from_callable, get
 from selfeval.providers.request import Request, Response, user
@@ -117,7 +117,8 @@ class Clock:
         """Make modules live in this time."""
         for module in modules:
             same = {name: getattr(asyncio, name) for name in dir(asyncio) if not name.startswith("_")}
-            monkeypatch.setattr(module, "asyncio", SimpleNamespace(**same | {"sleep": self.sleep}))
+            if hasattr(module, "asyncio"):
+                monkeypatch.setattr(module, "asyncio", SimpleNamespace(**same | {"sleep": self.sleep}))
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
 
 
@@ -391,8 +392,8 @@ IN_A_BODY = {"metadata": {"headers": {"X-RateLimit-Reset": str(round(1000 * NOW)
     ],
 )
 def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
-    monkeypatch.setattr(endpoint, "time", SimpleNamespace(time=lambda: NOW))
-    limited, overloaded = (endpoint.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
+    monkeypatch.setattr(replies, "time", SimpleNamespace(time=lambda: NOW))
+    limited, overloaded = (replies.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
     assert limited.wait == pytest.approx(seconds) and limited.outcome == "throttled"
     assert overloaded.outcome == ("transient" if seconds is None else "throttled")
 
@@ -400,7 +401,7 @@ def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
 @pytest.mark.parametrize(("faults", "least", "most"), [(["429"], 599, 599.1), (["429-none"] * 3, 7, 10.6)])
 def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, server, monkeypatch, faults, least, most):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint)
+    clock.put_into(monkeypatch, endpoint, replies)
     server(faults=faults, retry_after=599)
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert (response.status, response.attempts) == ("ok", 1 + len(faults))

@@ -8,7 +8,7 @@ from conftest import wait_for
 from test_client import Clock, Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
-from selfeval.providers import endpoint
+from selfeval.providers import endpoint, limits
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
 from selfeval.providers.request import Request, user
@@ -44,18 +44,18 @@ def test_processes_share_a_rate(store, server, registry):
     mine(registry, fake, deadline=60, more=", requests_per_minute: 1200")
     assert three_processes("mine:m", store) == ["20"] * 3
     assert len(fake.ledger) == 60
-    assert max(entry["time"] for entry in fake.ledger) - began[0] >= 56 * 61 / 1200 - endpoint.LAG
+    assert max(entry["time"] for entry in fake.ledger) - began[0] >= 56 * 61 / 1200 - limits.LAG
 
 
 def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry, monkeypatch):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint)
+    clock.put_into(monkeypatch, endpoint, limits)
     fake = server()  # a prompt of 3000 letters counts as 1000 and more before, and as 750 and a few after its reply
     model = mine(registry, fake, more=", tokens_per_minute: 60_000, answer_tokens: 100")
     responses, _ = ask(store, [Request(model, user(f"{i} " + "x" * 3000)) for i in range(6)], concurrency=1)
     tokens = sum(response.tokens() for response in responses[:-1])
     assert 5 * 750 < tokens < 5 * 760
-    assert clock.slept == pytest.approx(tokens * 61 / 60_000 - endpoint.LAG, abs=0.01)
+    assert clock.slept == pytest.approx(tokens * 61 / 60_000 - limits.LAG, abs=0.01)
 
 
 # ceilings -------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from test_client import Clock, ask, questions
 
 import selfeval as se
 from selfeval.errors import ProviderError
-from selfeval.providers import endpoint
+from selfeval.providers import endpoint, replies
 from selfeval.providers.models import get
 
 CHANNEL = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>"
@@ -298,7 +298,7 @@ def test_an_empty_account_is_said_at_once(answer, odd, store):
 def test_a_pause_is_kept_in_whatever_form_it_is_asked_for(headers, body, odd, store, monkeypatch):
     clock = Clock()
     clock.now = clock.began = 1_700_000_000.0
-    clock.put_into(monkeypatch, endpoint)
+    clock.put_into(monkeypatch, endpoint, replies)
     odd(lambda asked, number: whole(asked) if number else (429, headers, body))
     [response], _ = ask(store, questions(get("mine:m"), 1))
     assert response.status == "ok" and 89 <= clock.slept <= 91
@@ -306,7 +306,7 @@ def test_a_pause_is_kept_in_whatever_form_it_is_asked_for(headers, body, odd, st
 
 def test_a_rate_told_in_the_words_of_an_empty_account_is_a_rate(odd, store, monkeypatch):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint)
+    clock.put_into(monkeypatch, endpoint, replies)
     quota = error("You exceeded your current quota, check your billing details. Please retry in 3.2s.", 429)
     odd(lambda asked, number: whole(asked) if number else (429, {}, quota))
     [response], _ = ask(store, questions(get("mine:m"), 1))

@@ -22,8 +22,9 @@ from typing import ParamSpec, TypedDict, TypeVar
 from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
 from selfeval.providers import dry_runs, embedded, ends
 from selfeval.providers.batches import Batches
-from selfeval.providers.endpoint import Again, Call, Endpoint, Failure
+from selfeval.providers.endpoint import Call, Endpoint
 from selfeval.providers.models import Model
+from selfeval.providers.replies import Again, Failure
 from selfeval.providers.request import (
     Request,
     Response,

@@ -1,0 +1,170 @@
+"""How a request is sent: to the chat, or for the likelihood or the embedding of a text."""
+
+import json
+import zlib
+
+from selfeval.bounds import REPLY, unpacked_reply
+from selfeval.providers.replies import START, Failure, NoEndpoint, as_dict, read_body
+
+EMBEDDED = 6  # decimals of an embedding that are kept
+
+
+async def post_likelihood(client, url, body: dict):
+    """Return the response to a request for the log-likelihood of a text.
+
+    Such a request is a conversation that ends with the text as the assistant's message; its
+    parameter `likelihood` is the route, which is the provider's in the registry:
+
+    grammar: llama.cpp. The text is tokenised, and a grammar of just these token ids lets the model
+    write nothing else. Log-probabilities are before grammar and temperature, so their sum is the
+    text's: within 1e-3 of feeding it token by token (tests/test_likelihood.py). The prompt is
+    computed anew in each call, since what is cached of it changes rounding, on a text of Qwen by .6
+    in -91. Other grammars are wrong routes: on a text of -71.16, one of its letters gives -134.7
+    and a JSON schema's `const` -134.0: both let the model spell it with tokens that it would not
+    choose.
+
+    prompt_logprobs: vLLM. The log-probabilities of the prompt's last tokens, which are the text.
+
+    The reply is the text, with the log-probability of each of its tokens; without any where one is
+    not known: the server of llama.cpp leaves out a token that holds part of a character, and breaks
+    off some long texts ("Unexpected empty grammar stack": 1 of 120, of 256 tokens).
+    """
+    text = body["messages"][-1]["content"]
+    sent = {
+        name: value for name, value in body.items() if name not in ("likelihood", "temperature")
+    }
+    if body["likelihood"] == "prompt_logprobs":
+        sent |= {
+            "prompt_logprobs": 0,
+            "max_tokens": 1,
+            "add_generation_prompt": False,
+            "continue_final_message": True,
+        }
+        response = await _send(client, url, sent)
+        body = read_body(response)
+        return _reply_of(response, body, text, _of_prompt(body, text))
+    tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
+    response = await _send(
+        client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
+    )
+    if response.status_code != 200:
+        return response
+    ids = _token_ids(response)
+    sent |= {
+        "messages": body["messages"][:-1],
+        "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids),
+    }
+    sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
+    response = await _send(client, url, sent)
+    if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
+        return _reply_of(response, {}, text, [])
+    body = read_body(response)
+    return _reply_of(response, body, text, _of_reply(body, text, len(ids)))
+
+
+def _token_ids(response) -> list[int]:
+    """Return the tokens that llama.cpp's tokenizer gives.
+
+    Raises `NoEndpoint` where something else answered.
+    """
+    text = response.text.strip()
+    if not text:
+        raise Failure("transient", "HTTP 200 without tokens")
+    try:
+        return json.loads(text)["tokens"]
+    except (ValueError, KeyError, TypeError):
+        raise NoEndpoint(
+            response.status_code, f"no tokens of a text; it begins {text[:START]!r}"
+        ) from None
+
+
+async def post_embedding(client, url, body: dict):
+    """Return the response to a request for the embedding of a text.
+
+    As a reply that is the vector in JSON.
+    """
+    sent = {
+        "model": body["model"],
+        "input": body["messages"][-1]["content"],
+        "encoding_format": body["embedding"],
+    }
+    route = url.copy_with(path=url.path.removesuffix("/chat/completions") + "/embeddings")
+    response = await _send(client, route, sent)
+    try:
+        found = json.loads(response.content)
+        vector = [round(float(value), EMBEDDED) for value in found["data"][0]["embedding"]]
+    except (ValueError, LookupError, TypeError):
+        read_body(response)  # an error is classified as those of replies are
+        raise Failure("rejected", "HTTP 200 without an embedding") from None
+    found["usage"] = {"completion_tokens": 0} | as_dict(found.get("usage"))
+    return _reply_of(response, found, json.dumps(vector), [])
+
+
+def route_of(body: dict):
+    """Return how a request is sent: to the chat, or for a likelihood or an embedding."""
+    if "likelihood" in body:
+        return post_likelihood
+    return post_embedding if "embedding" in body else _send
+
+
+async def _send(client, url, body: dict):
+    """Return the response to a request, read up to the most that an answer may have."""
+    content = bytearray()
+    async with client.stream("POST", url, content=json.dumps(body).encode()) as answer:
+        async for part in answer.aiter_raw():
+            content += part
+            if len(content) > REPLY:
+                break
+    headers = answer.headers.copy()
+    encoding = headers.pop("content-encoding", "")
+    headers.pop("content-length", None)
+    headers.pop("transfer-encoding", None)
+    try:
+        unpacked = unpacked_reply(bytes(content), encoding.strip().lower())
+    except zlib.error as error:
+        raise Failure("transient", f"connection failed: {error}") from error
+    except ValueError as error:  # it would be as large the next time
+        raise Failure("rejected", str(error)) from error
+    return type(answer)(answer.status_code, content=unpacked, headers=headers)
+
+
+def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
+    """Return a response whose reply is the text.
+
+    It has its tokens' log-probabilities where all are known.
+    """
+    found = [{"token": token, "logprob": logprob} for token, logprob in tokens]
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    if all(row["logprob"] is not None for row in found):
+        choice["logprobs"] = {"content": found}
+    body = {name: body.get(name) for name in ("id", "model", "usage")} | {"choices": [choice]}
+    return type(response)(
+        200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
+    )
+
+
+def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:
+    """Return the n tokens and log-probabilities of a reply that a grammar forced.
+
+    None where some are missing.
+    """
+    choice = body["choices"][0]
+    if choice["message"]["content"] != text:
+        raise Failure(
+            "rejected", f"the server wrote {choice['message']['content']!r:.40} instead of the text"
+        )
+    rows = (choice.get("logprobs") or {}).get("content") or []
+    if choice.get("finish_reason") != "length":  # the last one is the end of the turn
+        rows = rows[:-1]
+    return [(row["token"], row["logprob"]) for row in rows] if len(rows) == n else []
+
+
+def _of_prompt(body: dict, text: str) -> list[tuple[str, float]]:
+    """Return tokens and log-probabilities of the text that a prompt ends with."""
+    rows = [next(iter(entry.values())) for entry in body.get("prompt_logprobs") or () if entry]
+    found: list[tuple[str, float]] = []
+    for row in reversed(rows):
+        found.insert(0, (row["decoded_token"], row["logprob"]))
+        if "".join(token for token, _ in found).strip() == text.strip():
+            return found
+    raise Failure("rejected", "the log-probabilities of the prompt do not end with the text")
