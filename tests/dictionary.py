@@ -24,8 +24,9 @@ import selfeval as se
 from selfeval.identity.run import Template
 from selfeval.paths import DATA
 from selfeval.providers.models import Model, Provider
+from selfeval.providers.recordings import opener
 from selfeval.providers.request import Response
-from selfeval.providers.store import Store, opener
+from selfeval.providers.store import Store
 from selfeval.recognition.prompts import Condition
 from selfeval.records.foreign import RULES
 from selfeval.records.tables import rows_of

@@ -22,7 +22,8 @@ from written_files import run_command, run_notebook  # noqa: E402
 
 from selfeval.identity import EvalRunner  # noqa: E402
 from selfeval.identity.replies import rescore  # noqa: E402
-from selfeval.providers.store import KEY, canonical, key_of, read_lines  # noqa: E402
+from selfeval.providers.recordings import KEY, read_lines  # noqa: E402
+from selfeval.providers.request import canonical, key_of  # noqa: E402
 from selfeval.records.tables import read_jsonl  # noqa: E402
 from selfeval.roleplay.transcripts import read_conversations  # noqa: E402
 

@@ -19,9 +19,10 @@ from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
 from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.providers.leases import OTHER_HOST_SECONDS, own_name
 from selfeval.providers.models import get
 from selfeval.providers.request import Request, canonical, key_of, user
-from selfeval.providers.store import OTHER_HOST_SECONDS, Store, own_name
+from selfeval.providers.store import Store
 
 
 def stored(store):

@@ -13,11 +13,12 @@ import time
 import uuid
 from collections import defaultdict
 
+from selfeval.providers.budget import Ceiling
 from selfeval.providers.endpoint import Call, Endpoint, adapted_parameters, is_refused
+from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.models import Model
 from selfeval.providers.replies import Again, Failure, as_dict, read_reply, redirection
 from selfeval.providers.request import Response, canonical, request_key
-from selfeval.providers.store import BATCH, Ceiling, has_ended, own_name
 
 MOST = {
     "inline": 5_000,

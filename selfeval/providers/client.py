@@ -22,6 +22,7 @@ from typing import ParamSpec, TypedDict, TypeVar
 from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
 from selfeval.providers import dry_runs, embedded, ends
 from selfeval.providers.batches import Batches
+from selfeval.providers.budget import Ceiling
 from selfeval.providers.endpoint import Call, Endpoint
 from selfeval.providers.models import Model
 from selfeval.providers.replies import Again, Failure
@@ -34,7 +35,7 @@ from selfeval.providers.request import (
     read_again,
     stored_key,
 )
-from selfeval.providers.store import Ceiling, Store
+from selfeval.providers.store import Store
 from selfeval.secrets import visible
 
 P = ParamSpec("P")

@@ -11,12 +11,13 @@ from typing import Any
 
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
+from selfeval.providers.budget import Ceiling
 from selfeval.providers.limits import RateLimiter
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, adaptation, read_reply
 from selfeval.providers.request import Response, ask_callable
 from selfeval.providers.routes import route_of
-from selfeval.providers.store import Ceiling, Store
+from selfeval.providers.store import Store
 
 # of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
 ATTEMPTS = 12

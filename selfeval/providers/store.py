@@ -8,36 +8,30 @@ Each change is one short transaction in the caller's thread. One store per host,
 import asyncio
 import contextlib
 import json
-import lzma
 import os
-import re
 import secrets
-import socket
 import sqlite3
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-import psutil
-
-from selfeval.bounds import bounded_lines
-from selfeval.errors import BudgetError, InputError, ReplayMiss, StoreError, is_amount
+from selfeval.errors import InputError, ReplayMiss, StoreError
 from selfeval.paths import DATA, HOME, make_private_folder, open_private, replacing
 from selfeval.providers import dry_runs
-from selfeval.providers.models import Model
-from selfeval.providers.request import (
-    MOST_AGAIN,
-    UNANSWERED,
-    canonical,
-    check_response,
-    key_of,
-    request_key,
-    stored_key,
+from selfeval.providers.budget import Ceiling
+from selfeval.providers.leases import BATCH, has_ended, own_name
+from selfeval.providers.recordings import (
+    by_key,
+    check_reply,
+    difference,
+    export_line,
+    opener,
+    read_line,
+    read_lines,
 )
+from selfeval.providers.request import MOST_AGAIN, UNANSWERED, stored_key
 
 VERSION = 1  # of the tables, in the file's `user_version`; a new file has 0
 TABLES = {
@@ -71,154 +65,9 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-OTHER_HOST_SECONDS = (
-    600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-)
-KEY = re.compile(rb'{"key": ?"([^"]+)"')  # how a line of an export begins
-BATCH = "batch "  # how the owner of a claim begins that is a batch
-CENT = 1e-9  # dollars that rounding makes or leaves
 in_flight: set[str] = (
     set()
 )  # what this process has in flight: a claim of its own that is not here is left over
-
-
-# who holds a claim
-
-
-def own_name() -> str:
-    """Return this process's name as the owner of claims.
-
-    Host, process and its start in seconds since the boot.
-    """
-    return _own(os.getpid())
-
-
-@lru_cache(1)
-def _own(pid: int) -> str:
-    return _name(psutil.Process(pid))
-
-
-def _name(process: psutil.Process) -> str:
-    started = process.create_time() - psutil.boot_time()  # both move when the clock is set
-    return f"{socket.gethostname()}:{process.pid}:{started:.2f}"
-
-
-def has_ended(owner: str, since: float) -> bool:
-    """Tell whether the process that owns a claim is gone, so that nobody will give it back.
-
-    A batch never is.
-    """
-    if owner.startswith(BATCH):
-        return False
-    try:
-        host, pid, _ = owner.rsplit(":", 2)
-        if host != socket.gethostname():
-            return time.time() > since + OTHER_HOST_SECONDS
-        process = psutil.Process(int(pid))
-        return process.status() == psutil.STATUS_ZOMBIE or _name(process) != owner
-    except (psutil.Error, ValueError):
-        return True
-
-
-# the ceiling
-
-
-class Ceiling:
-    """US dollars that all processes of a store may spend under one name.
-
-    Each claim reserves what its call can cost. A call that could go beyond is refused with
-    `BudgetError`, but not before all that is in flight has ended: what is bought is also stored.
-    Without a price a call reserves what the model's dearest one cost so far.
-    """
-
-    def __init__(self, name: str, most: float):
-        self.name, self.most = name, most
-        self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
-        self._unknown: Model | None = None  # whose replies cost nobody knows what
-
-    @classmethod
-    def of(cls, max_cost: float | None = None) -> "Ceiling | None":
-        """Return the ceiling of `SELFEVAL_MAX_COST`.
-
-        `NAME:USD`, shared by all who name it, or `USD` for this process. Where there is none, one
-        of so many dollars, or None.
-        """
-        text = os.environ.get("SELFEVAL_MAX_COST", "").strip()
-        if text and max_cost is not None:
-            raise InputError(
-                f"`max_cost` is {max_cost!r} and SELFEVAL_MAX_COST is {text!r}: set one of the two."
-            )
-        if not text:
-            if max_cost is not None and not is_amount(max_cost):
-                raise InputError(f"`max_cost` must be US dollars, got {max_cost!r}.")
-            return None if max_cost is None else cls(f"{own_name()} {uuid.uuid4().hex}", max_cost)
-        name, _, amount = text.rpartition(":")
-        if not re.fullmatch(r"([^:]*[^:\s]:)?\d*\.?\d+(e[+-]?\d+)?", text) or not is_amount(
-            most := float(amount)
-        ):
-            raise InputError(f"SELFEVAL_MAX_COST must be US dollars, or NAME:USD, got {text!r}.")
-        return cls(name or own_name(), most)
-
-    def at_most(self, model: Model, prompt: int, completion: int) -> float:
-        """Return what a call of so many tokens costs at most."""
-        if model.price is None:
-            return self._dearest.get(model.id, 0.0)
-        return (prompt * model.price["input"] + completion * model.price["output"]) / 1e6
-
-    def learn(self, model: Model, cost: float | None) -> None:
-        """Take note of what a reply cost.
-
-        After a cost that nobody knows no further call is made; an endpoint of the user's own is
-        free then.
-        """
-        if cost is None and model.provider.hosted:
-            self._unknown = model
-        self._dearest[model.id] = max(self._dearest.get(model.id, 0.0), cost or 0.0)
-
-    def holder(self, connection: sqlite3.Connection, amount: float) -> str:
-        """Return "" where so many dollars are left, else the owner of a call that may leave room.
-
-        Raises `BudgetError` where nothing is in flight.
-        """
-        query = (
-            "SELECT total(amount), max(CASE WHEN amount > ? THEN owner END) FROM claims WHERE "
-            "purse = ?"
-        )
-        reserved, owner = connection.execute(query, (CENT, self.name)).fetchone()
-        [spent] = connection.execute(
-            "SELECT total(spent) FROM purses WHERE name = ?", (self.name,)
-        ).fetchone()
-        if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
-            return ""
-        if owner:
-            return owner
-        if self._unknown:
-            raise BudgetError(
-                f"The ceiling of ${self.most:.6g} cannot be kept: "
-                f"`{self._unknown.provider.name}` does not say what "
-                f"a reply of {self._unknown.id!r} costs; add its price to data/models.yaml, or "
-                f"set no ceiling."
-            )
-        raise BudgetError(
-            f"The next call may cost ${dry_runs.dollars(amount)}, and ${dry_runs.dollars(spent)} "
-            f"of the ceiling of "
-            f"${self.most:.6g} are "
-            "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
-        )
-
-
-def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:
-    """Return the variable that bounds what all clients of a sweep spend; say how exactly.
-
-    hosts: each has a store of its own, and with it a part of the sum.
-    """
-    if max_cost is None:
-        return {}
-    print(f"at most {max_cost:g} USD, plus at most what is in flight when they are spent")
-    return {"SELFEVAL_MAX_COST": f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"}
-
-
-# the store
 
 
 class Store:
@@ -726,87 +575,3 @@ def place(path: Path | str | None = None) -> Path:
     """
     given = path or os.environ.get("SELFEVAL_STORE") or DATA / "store" / "responses.sqlite"
     return HOME / Path(given).expanduser()
-
-
-# recorded replies  --------------------------------------------------------------------------------
-
-
-def opener(path: Path) -> Callable:
-    """Return what opens a file of recorded replies: compressed where its name ends in .xz."""
-    return lzma.open if path.suffix == ".xz" else open
-
-
-def read_lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
-    """Yield the lines of a file as `read_line` takes them."""
-    try:
-        with opener(path)(path, "rb") as lines:
-            numbered: Iterable[tuple[int, bytes]] = enumerate(bounded_lines(path, lines), 1)
-            for number, line in numbered:
-                yield path, number, line
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise InputError(f"The recorded replies {path} cannot be read: {error}.") from error
-
-
-def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
-    """Return (key, request, response) of a line of an export.
-
-    Raises `InputError` where it is no reply of ours.
-    """
-    where = f"{path}, line {number}"
-    try:
-        row = json.loads(line)
-        key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{where}: not an exported reply ({error!r}).") from error
-    return check_reply(where, key, request, response)
-
-
-def check_reply(where: Path | str, key: str, request: str, response: str) -> tuple[str, str, str]:
-    """Return what an import brings.
-
-    Raises `InputError` where the client itself could not have stored it.
-    """
-    try:
-        if request_key(key) != key_of(request) or canonical(json.loads(request)) != request:
-            raise ValueError(f"the key {key[:12]!r} is not that of its request")
-        check_response(json.loads(response), int(key.removeprefix(request_key(key)) or 0))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{where}: the reply {str(key)[:12]!r} is not ours: {error}.") from error
-    return key, request, response
-
-
-def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
-    """Return the lines of a folder's recorded replies by their keys.
-
-    Each is checked when it is served.
-    """
-    found = {}
-    files = [file for pattern in ("*.jsonl", "*.jsonl.xz") for file in sorted(folder.glob(pattern))]
-    for line in (line for file in files for line in read_lines(file)):
-        begins = KEY.match(line[2])
-        found[begins[1].decode() if begins else read_line(*line)[0]] = line
-    return found
-
-
-def export_line(key: str, request: str, response: str) -> str:
-    """Return a reply of the store as a line of an export."""
-    return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
-
-
-def difference(request: dict, recorded: list[dict]) -> str:
-    """Say in one sentence what a request has otherwise than the most similar recorded one."""
-    if not recorded:
-        return (
-            f"Replay mode has no recorded replies, and {request['model']!r} was asked; record "
-            f"them first."
-        )
-    nearest = max(
-        recorded, key=lambda other: sum(request[field] == other.get(field) for field in request)
-    )
-    differ = [name for name in request if request[name] != nearest.get(name)]
-    parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
-    return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs "
-        f"from the nearest "
-        f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
-    )

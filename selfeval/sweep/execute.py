@@ -19,8 +19,8 @@ from pathlib import Path
 
 from selfeval.errors import InputError, check_at_least
 from selfeval.paths import DATA, make_private_folder, open_private, read_json, write_whole
+from selfeval.providers.budget import share
 from selfeval.providers.dry_runs import dollars
-from selfeval.providers.store import share
 from selfeval.secrets import plain
 from selfeval.sweep.file import Sweep
 from selfeval.sweep.findings import without_findings
