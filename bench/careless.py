@@ -41,6 +41,7 @@ FILES = {  # and those before them
     "recognition/": "recognition",
     "existence/": "existence",
     "identity/run": "identity_suite",
+    "identity/claims": "identity_claims",
     "identity/scoring": "identity_claims",
     "identity/measures": "identity_stats",
     "identity/": "identity",
@@ -156,7 +157,7 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "known += [(foil, other)]",
     ),
     (
-        "identity/scoring.py",
+        "identity/claims.py",
         'turns = words & WORDS["turns_to_affirm"] and not words',
         'turns = words & WORDS["turns_to_affirm"] or not words',
     ),

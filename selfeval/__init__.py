@@ -66,7 +66,7 @@ _OFFERED = {
     "roleplay.transcripts": ("exchanges",),
     "roleplay.shown": ("hearings",),
     "roleplay.roles": ("list_roles",),
-    "identity.scoring": ("extract",),
+    "identity.claims": ("extract",),
     "identity": (
         "EvalRunner",
         "save_results",

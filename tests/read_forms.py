@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 from conftest import labelled
 
+from selfeval.identity.claims import extract
 from selfeval.identity.names import entity
-from selfeval.identity.scoring import extract
 from selfeval.reading.parsing import parse_choice, parse_yes_no
 from selfeval.recognition.scoring import parse_place
 from selfeval.roleplay import scoring as verdicts

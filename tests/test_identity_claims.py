@@ -29,8 +29,9 @@ from pathlib import Path
 import pytest
 from conftest import labelled
 
+from selfeval.identity.claims import abstains, extract
 from selfeval.identity.names import Entity, compare, entity, entity_of
-from selfeval.identity.scoring import abstains, assess, extract, read_apart
+from selfeval.identity.scoring import assess, read_apart
 from selfeval.providers import models
 
 LABELLED = Path(__file__).parents[1] / "data" / "identity" / "labelled"

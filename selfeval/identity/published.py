@@ -18,6 +18,7 @@ from pathlib import Path
 
 from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
 from selfeval.identity import similarity
+from selfeval.identity.claims import AFFIRMED
 from selfeval.identity.names import Entity, compare, model_played, who_is
 from selfeval.identity.replies import (
     RIGHT,
@@ -30,7 +31,7 @@ from selfeval.identity.replies import (
 )
 from selfeval.identity.run import Conversation, Situation, Template, check_form, hold
 from selfeval.identity.scorers import Score, Scorer, as_scorer
-from selfeval.identity.scoring import AFFIRMED, Assessment
+from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
 from selfeval.providers.client import Client, gather, run
 from selfeval.providers.models import Model, check_part, from_callable, get, models

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity import similarity
+from selfeval.identity.claims import AFFIRMED, Claim
 from selfeval.identity.measures import FALSE, SITUATION
 from selfeval.identity.names import (
     Entity,
@@ -28,7 +29,7 @@ from selfeval.identity.names import (
     who_is,
 )
 from selfeval.identity.scorers import Scorer
-from selfeval.identity.scoring import AFFIRMED, Assessment, Claim, assess, read_apart, stance_of
+from selfeval.identity.scoring import Assessment, assess, read_apart, stance_of
 from selfeval.providers import ends
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get, models

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from selfeval.identity.claims import extract
 from selfeval.identity.names import Entity, compare, content, entity_of, model_played
 from selfeval.identity.run import read_foils
-from selfeval.identity.scoring import extract
 from selfeval.providers.models import PLAYED_BY, Model, get
 from selfeval.providers.request import ROLES, canonical
 
