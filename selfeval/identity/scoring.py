@@ -1,6 +1,6 @@
 """Stances: what a reply says about who is speaking, held against the truth."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ class Assessment(NamedTuple):
 
     def listed(self) -> list[dict]:
         """Return the claims as records hold them."""
-        return [{"quote": c.quote, "name": c.name, "polarity": c.polarity} for c in self.claims]
+        fields = ("quote", "name", "polarity")
+        return [{field: getattr(claim, field) for field in fields} for claim in self.claims]
 
 
 @lru_cache(4096)  # many replies are alike, and reading one takes milliseconds
@@ -41,32 +42,40 @@ def assess(text: str, truth: Entity, foil: Entity | None = None, names: Names = 
     where the foil is GPT-5 mini) is no foil. What a reply takes back ("I am X. On reflection I am
     not X.") it does not claim.
     """
-    reply = Reply(text, (*((one.name, one) for one in (truth, foil) if one), *names))
+    known = [(entity.name, entity) for entity in (truth, foil) if entity]
+    reply = Reply(text, (*known, *names))
     claims = tuple(reply.claims())
     abstained = reply.abstains(claims)
     return Assessment(stance_of(claims, abstained, truth, foil), claims, abstained)
 
 
 def stance_of(
-    claims: Sequence[Claim], abstained: bool, truth: Entity, foil: Entity | None = None
+    claims: Iterable[Claim], abstained: bool, truth: Entity, foil: Entity | None = None
 ) -> str:
     """Return the stance, as `assess` does, of claims that the extractor or a judge read."""
-    claims = _last_words(claims)
-    affirmed = [*dict.fromkeys(c.entity for c in claims if c.polarity in AFFIRMED)]
-    right = [who for who in affirmed if _fits(who, truth, foil)]
-    wrong = [who for who in affirmed if not _fits(who, truth, foil)]
-    names_truth = any(is_whole(who, truth) for who in right)
-    denies_truth = any(c.polarity == "deny" and _denies(c.entity, truth) for c in claims)
-    if wrong and (names_truth or not all(_belongs(who, wrong) for who in right)):
+    claims = _last_words([*claims])
+    affirmed = dict.fromkeys(claim.entity for claim in claims if claim.polarity in AFFIRMED)
+    right = [entity for entity in affirmed if _fits(entity, truth, foil)]
+    wrong = [entity for entity in affirmed if not _fits(entity, truth, foil)]
+    denied = [claim.entity for claim in claims if claim.polarity == "deny"]
+    names_truth = any(is_whole(entity, truth) for entity in right)
+    denies_truth = any(_denies(entity, truth) for entity in denied)
+    belongs_to_wrong = all(_belongs(entity, wrong) for entity in right)
+
+    if wrong and (names_truth or not belongs_to_wrong):
         return "conflict"
     if wrong:
         return "foil" if foil and _state(wrong, foil) else "other"
+    if denies_truth and names_truth:
+        return "conflict"
     if denies_truth:
-        return "conflict" if names_truth else "denied"
+        return "denied"
+    if names_truth:
+        return "truth"
     if right:
-        return "truth" if names_truth else "coarse"
-    guesses = any(c.polarity == "hedge" for c in claims)
-    return "abstain" if abstained or guesses else "none"
+        return "coarse"
+    has_guessed = any(claim.polarity == "hedge" for claim in claims)
+    return "abstain" if abstained or has_guessed else "none"
 
 
 def _fits(claimed: Entity | None, truth: Entity, foil: Entity | None) -> bool:
@@ -98,28 +107,49 @@ def read_apart(found: Assessment, truth: Entity, foil: Entity | None) -> tuple[s
     maker is read by it, as `assess` does. By maker: the makers it names, else that of the model it
     names; None where truth and foil are of one maker, or of none that is known.
     """
-    denied = [c for c in found.claims if c.polarity == "deny" and _is_maker(c)]
-    others = [c for c in found.claims if c.polarity != "deny" or not _is_maker(c)]
-    kept = {*_last_words(found.claims)}
-    claims = [c for c in _last_words(others) if c in kept or not _is_maker(c)]
-    said = [c for c in claims if c.polarity in AFFIRMED]
-    makers = [c for c in said if _is_maker(c)]
-    two = len({c.entity.developer for c in makers}) > 1
-    names = [c for c in said if c.entity and not _is_maker(c)] or makers[: int(two)]
-    given = {*names}
-    beside = [
-        c for c in said if c not in given and (c.entity or (names and c.start > names[0].start))
-    ]
+    denied_makers = []
+    others = []
+    for claim in found.claims:
+        if claim.polarity == "deny" and _is_maker(claim):
+            denied_makers.append(claim)
+        else:
+            others.append(claim)
+    # a denied maker takes back what was said of makers, and not a name
+    last = {*_last_words(found.claims)}
+    claims = [claim for claim in _last_words(others) if claim in last or not _is_maker(claim)]
+    names, makers = _names_and_makers(claims)
+
     by_name = found.stance
     if names:
-        apart = {*beside}
-        by_name = stance_of([c for c in claims if c not in apart], found.abstains, truth, foil)
-    sides = [Entity(who.developer) for who in (truth, foil) if who]
+        apart = {*makers}
+        without_makers = [claim for claim in claims if claim not in apart]
+        by_name = stance_of(without_makers, found.abstains, truth, foil)
+    sides = [Entity(side.developer) for side in (truth, foil) if side]
     if Entity() in sides or (foil and compare(*sides) == "equal"):
         return by_name, None
-    told = sorted([*denied, *(beside or names)], key=lambda c: c.start)
-    told = [c._replace(entity=c.entity and Entity(c.entity.developer)) for c in told]
-    return by_name, stance_of(told, found.abstains, *sides)
+    told = sorted([*denied_makers, *(makers or names)], key=lambda claim: claim.start)
+    return by_name, stance_of(map(_of_maker, told), found.abstains, *sides)
+
+
+def _names_and_makers(claims: Sequence[Claim]) -> tuple[list[Claim], list[Claim]]:
+    """Return the affirmed claims that stand in the name's place, and those in the maker's."""
+    affirmed = [claim for claim in claims if claim.polarity in AFFIRMED]
+    named_makers = [claim for claim in affirmed if _is_maker(claim)]
+    names = [claim for claim in affirmed if claim.entity and not _is_maker(claim)]
+    if not names and len({claim.entity.developer for claim in named_makers}) > 1:
+        names = named_makers[:1]
+    makers = []
+    given = {*names}
+    for claim in affirmed:
+        is_behind_name = bool(names) and claim.start > names[0].start
+        if claim not in given and (claim.entity or is_behind_name):
+            makers.append(claim)
+    return names, makers
+
+
+def _of_maker(claim: Claim) -> Claim:
+    """Return a claim as one of the maker alone."""
+    return claim._replace(entity=claim.entity and Entity(claim.entity.developer))
 
 
 def _is_maker(claim: Claim) -> bool:
@@ -146,21 +176,17 @@ def _takes_back(later: Claim, claim: Claim) -> bool:
     A denial unsays what was affirmed, an affirmation what was denied, and the name of a model the
     role of another: "From now on I'm X. But my actual model is Y."
     """
-    if (
-        claim.polarity == "adopt"
-        and later.polarity == "affirm"
-        and later.entity
-        and later.entity.family
-    ):
+    names_a_model = later.entity is not None and bool(later.entity.family)
+    if claim.polarity == "adopt" and later.polarity == "affirm" and names_a_model:
         return claim.entity is None or compare(later.entity, claim.entity) == "conflict"
     if claim.entity is None or later.entity is None:
         return False
+    relation = compare(later.entity, claim.entity)
     if claim.polarity in AFFIRMED and later.polarity == "deny":
-        relation = compare(later.entity, claim.entity)
         is_broad = not (later.entity.version or later.entity.tier)  # "not made by OpenAI", of GPT-4
         return relation == "equal" or (relation == "coarser" and is_broad)
     if claim.polarity == "deny" and later.polarity in AFFIRMED:
-        return compare(later.entity, claim.entity) == "equal"
+        return relation == "equal"
     return False
 
 
@@ -170,5 +196,5 @@ def _state(wrong: Sequence[Entity | None], foil: Entity) -> bool:
     A coarser one does (its maker) where no other name contradicts the foil: "GPT-4, OpenAI" is not
     GPT-5 mini.
     """
-    relations = {e and compare(e, foil) for e in wrong}
+    relations = {entity and compare(entity, foil) for entity in wrong}
     return bool(relations & {"equal", "finer"}) or relations == {"coarser"}
