@@ -356,6 +356,14 @@ def test_a_cost_or_count_that_is_none_is_unknown_and_the_reply_is_kept(store, re
     assert store.statistics()[0]["cost"] == 0.25 + len(counts)
 
 
+@pytest.mark.parametrize(("cost", "unknown"), [(0.0, 0), (0.25, 0), (None, 3)])
+def test_a_reply_that_costs_nothing_has_a_price_and_one_without_has_none(store, server, cost, unknown):
+    server(cost=cost)
+    _, tally = ask(store, questions(get("openai:m"), 3))
+    assert (tally.cost, tally.unpriced) == (3 * (cost or 0), unknown)
+    assert ("price unknown for 3 calls" in str(tally)) == bool(unknown)
+
+
 # limits of rate -------------------------------------------------------------------------------------------------------
 
 
