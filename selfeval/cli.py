@@ -291,7 +291,7 @@ def recognise(
     """
     from selfeval.identity.scorers import as_scorer
     from selfeval.recognition.prompts import Condition, own_question
-    from selfeval.records.foreign import NO_ANSWER
+    from selfeval.records.fields import NO_ANSWER
     from selfeval.records.tables import corpus_to_read
 
     file = corpus_to_read(texts).absolute() if texts else None

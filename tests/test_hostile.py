@@ -140,7 +140,7 @@ LISTED = {
     "paths.py": [  # where no file is, or one that begins alike
         *("temporary.replace", "temporary.touch", "temporary.unlink", "temporary.write_bytes"),
     ],
-    "records/foreign.py": ["frame['evaluator_model'].replace"],  # in a column
+    "records/names.py": ["frame['evaluator_model'].replace"],  # in a column
     "records/tables.py": ["for_spreadsheet(table).to_csv"],  # into a text
     "recognition/contrasts.py": ["of_rows.map(varying_parts(of_rows.unique())).replace"],  # in a column
     "sweep/execute.py": ["open(a+)"],  # in the folder of a sweep or run

@@ -19,7 +19,7 @@ from selfeval.providers.models import models
 from selfeval.reading import languages, parsing, thinking
 from selfeval.recognition.doubts import doubts
 from selfeval.records import tables as record_files
-from selfeval.records.foreign import file_labels, unread
+from selfeval.records.names import file_labels, unread
 from selfeval.records.tasks import CLAIMS, LINEUPS, NAMING, PAIRS, TASKS
 
 PAIR = ("Text 1", "Text 2")  # what the texts of a pair are called
