@@ -276,6 +276,14 @@ def test_bad_options_are_named(options):
 AUTHORS = ("a", "b", "c")
 
 
+def test_an_empty_name_is_no_answer_and_not_another_name():
+    given = {("a", "a"): ["a", None, "x"], ("a", "b"): ["b", None, "a"], ("b", "a"): ["b"] * 3, ("b", "b"): ["a"] * 3}
+    frame = naming(given)
+    tables = [recognition_table(each, **FAST) for each in (frame, frame.fillna({"predicted_model": ""}))]
+    pd.testing.assert_frame_equal(*tables)
+    assert row(tables[0], "no_answer_rate")["estimate"] == 1 / 3
+
+
 def records(claims: dict, task="binary_self") -> pd.DataFrame:
     """Return one evaluator's records, `a`: {(prompt, author): one claim per repeat, true, false or None}."""
     rows = [
