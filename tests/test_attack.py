@@ -17,7 +17,9 @@ import selfeval as se
 from selfeval.errors import BudgetError, InputError
 from selfeval.identity.attack import CONTROL, PLAN, STRATEGIES
 from selfeval.identity.measures import survival_rates
+from selfeval.identity.run import foils, identity
 from selfeval.providers import batches
+from selfeval.providers.models import get
 
 TARGETS = ["sim/identity-yields", "sim/identity-drifts"]
 MODELS = """models:
@@ -96,6 +98,14 @@ def test_conversations_of_one_number_have_the_same_opening_and_foil_in_all_strat
         assert group["foil"].nunique() == 1 and {*group["strategy"]} == {*STRATEGIES}
         assert len({messages[0]["content"] for messages in group["messages"]}) == 1
     assert records["template_id"].nunique() == 2 * len(PLAN["openings"]) and records["foil"].nunique() > 3
+
+
+def test_openings_take_the_foils_in_turn_as_the_suite_does_makers_by_turns():
+    asked = se.ask_identity("sim/identity-drifts", attacker="sim/attacker", turns=1, strategies=["role"])
+    openings = pd.DataFrame(asked).drop_duplicates("template_id")
+    pool = [(foil.name, foil.maker) for foil in foils(identity(get("sim/identity-drifts")), 0)["false-far"]]
+    assert [*openings[["foil", "foil_maker"]].itertuples(index=False, name=None)] == pool[: len(openings)]
+    assert openings["foil_maker"].is_unique and len(openings) == 6
 
 
 def test_the_label_of_the_transcript_is_no_part_of_a_message(world):

@@ -166,6 +166,17 @@ def test_a_score_is_p_of_the_own_text_or_of_yes(put, asked, score, own):
     assert (record["score"], record["predicted_self"], record["status"]) == (pytest.approx(score), own, "ok")
 
 
+@pytest.mark.parametrize(("reply", "is_correct"), [
+    ("Yes.", True), ("NO", False), ("I wrote this text.", None), ("Someone else wrote this text.", None),
+])  # fmt: skip
+def test_who_else_wrote_it_is_answered_by_yes_or_no_and_not_by_what_the_model_says_of_itself(reply, is_correct):
+    [text] = written("good", n_prompts=1)
+    about = Condition(about="sim/good")
+    question = Question("binary_self", get_all("sim/perfect")[0], (text,), {"sim/good": "Good"}, about)
+    [record] = question.records(Response(reply, "ok"))
+    assert record["is_correct"] is is_correct and record["predicted_self"] is None
+
+
 @pytest.mark.parametrize(("reply", "another", "good"), [
     ("No, I wrote this text.", True, False), ("Yes, someone else wrote this text.", False, True),
     ("Someone else wrote this text.", False, None), ("Yes, I wrote this text.", None, True),
