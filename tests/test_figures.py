@@ -286,6 +286,12 @@ def test_acceptance_says_how_many_templates_and_shows_intervals_not_colours():
     assert [*marks(many)] == ["interval excludes 0"] and [*marks(one)] == ["no interval"]
 
 
+def test_differences_of_identity_have_a_line_at_0_and_shares_have_none():
+    [result] = se.read_results("results/demo/identity")
+    lines = {ax.get_title(): len(ax.lines) for ax in se.plot(result).axes}
+    assert lines == {"Claim discrimination": 1, "Susceptibility": 1, "Abstains": 0, "Right, unasked": 0}
+
+
 # with 3 and with 40 models: no text on another, none cut off ----------------------------------------------------------
 
 

@@ -62,6 +62,14 @@ ROWS = pd.DataFrame(
 )
 
 
+def test_a_jurys_table_has_whole_juries_or_its_jurors():
+    [result] = se.read_results("results/demo/jury")
+    juries, jurors = se.table(result, "auc"), se.table(result, "leniency", jurors=True)
+    arms = {task for task in result["task"] if " - " not in task}
+    assert "juror" not in juries and sorted(juries["arm"]) == sorted(arms)
+    assert jurors.groupby("arm")["juror"].nunique().min() > 1
+
+
 def test_a_table_for_a_paper_has_caption_label_note_and_estimates_apart_from_their_intervals():
     text = se.figures.latex(ROWS, label="j", caption='100 % of "yes"', note="n: 3", group="task", column=True)
     lines = text.splitlines()
