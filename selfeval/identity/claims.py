@@ -37,9 +37,8 @@ FIELDS = (
     | ENDS
 )
 ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question that it stands in
-MOST_NAMES = (
-    1_000  # of a reply that repeats itself without end, what stands behind so many is not read
-)
+# of a reply that repeats itself without end, what stands behind so many is not read
+MOST_NAMES = 1_000
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
 _OTHER_SCRIPT = re.compile(

@@ -21,9 +21,8 @@ from selfeval.providers.models import Model
 from selfeval.providers.request import Request, user
 
 METHOD = "semantic_similarity"
-THRESHOLD = (
-    0.65  # the most accurate on the development half of the labelled replies, with wordllama
-)
+# the most accurate on the development half of the labelled replies, with wordllama
+THRESHOLD = 0.65
 ABSENT = (
     "`scoring` is 'semantic_similarity', which needs embeddings: pip install "
     "'selfeval[similarity]', "

@@ -33,9 +33,8 @@ from selfeval.providers.request import is_computed
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
 START_SECONDS = 60
 # Threads that wait for each other spin for a moment, then sleep: SmolLM2 writes 96 tokens a second
-# on two idle cores,
-# and 44 where others compute. Asleep at once it has 34 and 26; spinning ten times as long, 18 where
-# others compute.
+# on two idle cores, and 44 where others compute. Asleep at once it has 34 and 26; spinning ten
+# times as long, 18 where others compute.
 QUIET = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "20000"}
 DIRECT = urllib.request.build_opener(
     urllib.request.ProxyHandler({})

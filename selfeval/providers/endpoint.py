@@ -41,9 +41,8 @@ class Experience:
     refused: dict[str, str | None] = field(
         default_factory=dict
     )  # parameter -> its other name, None: left out
-    thinks: bool | None = (
-        None  # though it is not marked as such; False: its server has no room for it
-    )
+    # though it is not marked as such; False: its server has no room for it
+    thinks: bool | None = None
     first: asyncio.Lock = field(
         default_factory=asyncio.Lock
     )  # held by the one call to a model that never answered

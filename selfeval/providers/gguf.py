@@ -13,9 +13,8 @@ from pathlib import Path
 from selfeval.errors import InputError
 
 TEXT, LIST = 8, 9
-VALUE_FORMS = (
-    "BbHhIif?--Qqd"  # of `struct`, by the number of a value's kind; text and list have none
-)
+# of `struct`, by the number of a value's kind; text and list have none
+VALUE_FORMS = "BbHhIif?--Qqd"
 # Bits of a weight, by the number of its type; 1 where it is another: then only the engine misses
 # the last bytes.
 BITS = {0: 32, 1: 16, 3: 5, 8: 8.5, 12: 4.5, 14: 6.5625}

@@ -8,9 +8,8 @@ from functools import lru_cache
 import psutil
 
 BATCH = "batch "  # how the owner of a claim begins that is a batch
-OTHER_HOST_SECONDS = (
-    600.0  # seconds after which a claim from another host, of which nothing is known, is taken over
-)
+# seconds after which a claim from another host, of which nothing is known, is taken over
+OTHER_HOST_SECONDS = 600.0
 
 
 def own_name() -> str:

@@ -6,9 +6,8 @@ import time
 from selfeval.providers.models import Provider
 from selfeval.providers.store import Store
 
-LAG = (
-    1.0  # seconds of unused rate that may be made up for, or short sleeps would cost a share of it
-)
+# seconds of unused rate that may be made up for, or short sleeps would cost a share of it
+LAG = 1.0
 STALE = 900.0  # seconds ahead that no rate leads to: the clock was set back
 
 
@@ -23,9 +22,8 @@ class RateLimiter:
         # A minute's worth in 61 seconds, since LAG may be made up for at any time.
         rates = (provider.requests_per_minute, provider.tokens_per_minute)
         self._seconds, self._turn = [(60 + LAG) / rate for rate in rates], asyncio.Lock()
-        self._owed = (
-            0.0  # seconds of the rate of tokens by which replies differed from what was expected
-        )
+        # seconds of the rate of tokens by which replies differed from what was expected
+        self._owed = 0.0
 
     async def wait(self, tokens: int) -> None:
         """Wait until one more request, of so many tokens, keeps the rates."""

@@ -19,9 +19,8 @@ from selfeval.providers.request import Response, readable
 from selfeval.reading import thinking
 from selfeval.secrets import SHORTEST, redact
 
-DIGITS = (
-    6  # decimals of a log-probability that are kept; all of them would be a third of a recording
-)
+# decimals of a log-probability that are kept; all of them would be a third of a recording
+DIGITS = 6
 NO_USE = re.compile(  # OpenRouter, Gemini and Anthropic say it by a 400
     "not a valid model|invalid model|api key not valid|credit balance is too low", re.I
 )

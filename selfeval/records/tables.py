@@ -36,9 +36,8 @@ PREDICTION_FIELDS = (
     "prompt_used",
 )
 # How a cell that a spreadsheet computes begins, or a part of one behind a sign at which some divide
-# it; blanks
-# and signs that nobody sees do not count. A ' in front makes it text, and one that stood there is
-# kept by another.
+# it; blanks and signs that nobody sees do not count. A ' in front makes it text, and one that stood
+# there is kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(
