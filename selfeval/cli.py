@@ -931,10 +931,11 @@ def _compare(**options) -> None:
 
 OTHERS = {"role_play_llm_model": SMALL, "interrogator_llm_model": SMALL, "max_turns": 3}
 OTHERS["jury_llm_models"] = JURY.replace("openai/chatgpt-4o-latest", SMALL)
+# the published commands have other defaults
 COMPARED = {
     "show_default": True,
     "default_map": OTHERS,
-}  # the published commands have other defaults
+}
 main.add_command(
     click.Command("compare", COMPARED, _compare, roleplay.params, help=_compare.__doc__)
 )

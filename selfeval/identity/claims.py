@@ -21,11 +21,12 @@ from selfeval.reading import thinking
 AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
+# stand for a known name, a capitalised one, a quotation
 KNOWN, NEW, QUOTED = (
     "\ue000",
     "\ue001",
     "\ue002",
-)  # stand for a known name, a capitalised one, a quotation
+)
 MARKS = set(",(\"'[/&:-)")
 SCOPES = WORDS["scopes"] | {";", ":"}
 BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
@@ -41,9 +42,8 @@ ASKS_ANEW = MARKS | {";", "and", "so"}  # behind a name they end the question th
 MOST_NAMES = 1_000
 REACH = 40  # words before a head, or between a head and its name, that say something of it
 _WORD = re.compile(r"[\ue000-\ue002]|[^\W_]+(?:[-'./][^\W_]+)*|\.\.\.|[^\w\s]|\n")
-_OTHER_SCRIPT = re.compile(
-    r"[\u3040-\u9fff\uac00-\ud7a3]"
-)  # a particle follows a name without a space
+# a particle follows a name without a space
+_OTHER_SCRIPT = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
 # an unknown name: "Dr. Elena Zorblax-7", "HelioMind 3", "quillon/heliomind-3-chat", "nimbus7"
 _CAPITAL = re.compile(
     r"(?<![\w-])(?:[A-Z][\w&+]*(?!['\w])(?:[-./][\w+]+)*|[a-z]+[-/][\w./-]{0,60}\d[\w.-]*"

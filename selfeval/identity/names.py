@@ -38,9 +38,8 @@ _ATTACHED = re.compile(
     r"|inspired|generated|family|series|models?)\b"
 )
 _SUFFIX = re.compile(r"-[a-z0-9](?:[\w.]*\w)?")
-_TIERS = [
-    re.compile(rf"[a-z][a-z0-9]*{more}{_END}") for more in ("[- ]?[a-z]+", "")
-]  # "Flash-Lite" before "Flash"
+# "Flash-Lite" before "Flash"
+_TIERS = [re.compile(rf"[a-z][a-z0-9]*{more}{_END}") for more in ("[- ]?[a-z]+", "")]
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[+]|[^\W\d_a-z]")  # of names in other scripts each letter
 _BETWEEN = re.compile(r"(?:[-_ ./]| ?\()?")
 _HTAP = re.compile(r"(?:/[\w.-]{0,30}[a-z0-9]){1,3}")  # "openai/" before a name, read backwards
@@ -185,9 +184,8 @@ class Lexicon:
             dict(base.families) if base else {}
         )
         self.aliases: dict[str, _Alias] = dict(base.aliases) if base else {}
-        self.longest: dict[str, int] = (
-            dict(base.longest) if base else {}
-        )  # first token: tokens of its longest name
+        # first token: tokens of its longest name
+        self.longest: dict[str, int] = dict(base.longest) if base else {}
 
     def add(self, name: str, entity: Entity, word: bool = False) -> None:
         """Add a name; the last owner of a name has it."""

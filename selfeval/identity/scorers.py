@@ -74,9 +74,8 @@ def _read(found) -> Score:
     verdict = given.get("passed", given.get("score"))
     score = given.get("score", verdict)
     details = {str(name): value for name, value in given.items() if name not in ("passed", "score")}
-    written = json.dumps(
-        details, default=str
-    )  # what cannot be written is said now, not when the results are saved
+    # what cannot be written is said now, not when the results are saved
+    written = json.dumps(details, default=str)
     return Score(_share(verdict) >= PASSES, _share(score), json.loads(written))
 
 

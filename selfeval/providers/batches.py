@@ -20,10 +20,11 @@ from selfeval.providers.models import Model
 from selfeval.providers.replies import Again, Failure, as_dict, read_reply, redirection
 from selfeval.providers.request import Response, canonical, request_key
 
+# requests of a batch, by its provider's `batch`; 200 MB are the most, too
 MOST = {
     "inline": 5_000,
     "files": 20_000,
-}  # requests of a batch, by its provider's `batch`; 200 MB are the most, too
+}
 POLL = 20.0  # seconds between two looks at what is on its way
 FIRST = 2.0  # seconds before the second look; each later wait is twice as long, up to POLL
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
@@ -64,14 +65,12 @@ class Batches(Endpoint):
         self._asked.add(call.key)
         if ceiling and self.batch and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
-        with (
-            self.store.read() as store
-        ):  # what is on its way needs no room: its reply makes some for others
+        # what is on its way needs no room: its reply makes some for others
+        with self.store.read() as store:
             query = "SELECT 1 FROM claims WHERE key = ? AND owner LIKE ?"
             sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
-        async with (
-            contextlib.nullcontext() if sent else self._claiming
-        ):  # one at a time asks whether there is room
+        # one at a time asks whether there is room
+        async with contextlib.nullcontext() if sent else self._claiming:
             found = await self.store.claim(call.key, ceiling, amount / (1 + self.batch))
         if isinstance(found, dict):
             self._asked.discard(call.key)
@@ -200,9 +199,8 @@ class Batches(Endpoint):
             with self.store.read() as store:
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
                 there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
-            lost = has_ended(
-                owner, since
-            )  # not after the deadline alone: a large file may still be on its way
+            # not after the deadline alone: a large file may still be on its way
+            lost = has_ended(owner, since)
             if state == "forgotten":
                 raise Again("again", f"the batch {batch} was not sent")
             try:

@@ -123,14 +123,12 @@ class Client(contextlib.AbstractAsyncContextManager):
         tallies.append(self.tally)
         self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
-        self.served: dict[str, set[str]] = defaultdict(
-            set
-        )  # model id -> which endpoints its replies come from
+        # model id -> which endpoints its replies come from
+        self.served: dict[str, set[str]] = defaultdict(set)
         self.ends: Counter[str] = Counter()  # unknown reasons why replies ended
         self._flying = 0  # calls that are sent and not yet stored
-        self._machine = (
-            asyncio.Lock()
-        )  # two embedded models at once are four times as slow as one after the other
+        # two embedded models at once are four times as slow as one after the other
+        self._machine = asyncio.Lock()
 
     async def __aexit__(self, *_) -> None:
         """Close connections and files."""
@@ -373,9 +371,8 @@ def progress(label: str | None, total: int, done: int = 0):
     """
     from tqdm.auto import tqdm
 
-    quiet = (
-        label is None or os.environ.get("TQDM_DISABLE") == "1"
-    )  # tqdm's notebook class does not look at it
+    # tqdm's notebook class does not look at it
+    quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"
     bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
     if label and os.environ.get("SELFEVAL_PROGRESS"):
         numbers = itertools.count(done + 1)
@@ -393,9 +390,8 @@ def _write_progress(asked: str = "") -> None:
             name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())
         }
         counts |= {"asked": asked} if asked else {}
-        with contextlib.suppress(
-            OSError
-        ):  # a full disk ends the run where replies are lost, not here
+        # a full disk ends the run where replies are lost, not here
+        with contextlib.suppress(OSError):
             Path(file).write_text(json.dumps(counts))
 
 
@@ -495,9 +491,8 @@ def run(coroutine):
     try:
         found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
         while not wait([found], 0.2).done:
-            if (
-                task and task.cancelling()
-            ):  # `asyncio.run` takes the first interrupt for its own task, which waits here
+            # `asyncio.run` takes the first interrupt for its own task, which waits here
+            if task and task.cancelling():
                 raise KeyboardInterrupt
         return found.result()
     finally:

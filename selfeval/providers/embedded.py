@@ -36,9 +36,8 @@ START_SECONDS = 60
 # on two idle cores, and 44 where others compute. Asleep at once it has 34 and 26; spinning ten
 # times as long, 18 where others compute.
 QUIET = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "20000"}
-DIRECT = urllib.request.build_opener(
-    urllib.request.ProxyHandler({})
-)  # no proxy stands before our own server
+# no proxy stands before our own server
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def url(provider: Provider) -> str:
@@ -59,9 +58,8 @@ def url(provider: Provider) -> str:
             )
         return running
     with state.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # of several kernels one starts the server, the others find it
+        # of several kernels one starts the server, the others find it
+        fcntl.flock(lock, fcntl.LOCK_EX)
         return _running(state) or _start(provider, state)
 
 
@@ -306,10 +304,11 @@ def serve(provider: Provider) -> None:
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
     parameters.endpoint_metrics, parameters.ui = True, False
     key = secrets.token_urlsafe(32)
+    # other users and web pages reach the port, too
     parameters.api_keys, parameters.cors_origins = (
         [key],
         "",
-    )  # other users and web pages reach the port, too
+    )
     parameters.cors_origins_explicit = True
     server = xllamacpp.Server(parameters)
 

@@ -38,14 +38,12 @@ class Experience:
     answered: bool = False
     failed: int = 0  # calls in a row
     given_up: str | None = None  # why no further call makes sense
-    refused: dict[str, str | None] = field(
-        default_factory=dict
-    )  # parameter -> its other name, None: left out
+    # parameter -> its other name, None: left out
+    refused: dict[str, str | None] = field(default_factory=dict)
     # though it is not marked as such; False: its server has no room for it
     thinks: bool | None = None
-    first: asyncio.Lock = field(
-        default_factory=asyncio.Lock
-    )  # held by the one call to a model that never answered
+    # held by the one call to a model that never answered
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def check(self) -> None:
         """Raise `Failure` where no further call makes sense."""
@@ -54,9 +52,8 @@ class Experience:
 
     def learn(self, failure: Failure | None) -> None:
         """Count how a call ended: with a reply (None) or not."""
-        if (
-            failure is None or failure.outcome == "rejected"
-        ):  # that request alone: the service is there
+        # that request alone: the service is there
+        if failure is None or failure.outcome == "rejected":
             self.answered, self.failed = self.answered or failure is None, 0
             return
         self.failed += 1
@@ -123,14 +120,16 @@ class Endpoint:
             batch,
         )
         self.most = min(concurrency, provider.concurrency)
+        # attempts at a time: as many as may be, and as are
         self.limit, self.sending = (
             float(self.most),
             0,
-        )  # attempts at a time: as many as may be, and as are
+        )
+        # refusals in a row, and the end of the pause that they ask for
         self.throttled, self.open_at = (
             0,
             0.0,
-        )  # refusals in a row, and the end of the pause that they ask for
+        )
         self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
         self._places = asyncio.Semaphore(self.most)
         self._client = self._url = None

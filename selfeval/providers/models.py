@@ -45,9 +45,8 @@ PLAYED_BY = {
     "say which models exist": ("existence",),
 }
 WHOLE = Predicate({"input", "output"}.issubset)
-LEADS = re.compile(
-    r"SELFEVAL_\w+|\w+_BASE_URL"
-)  # variables that say where keys go, or what is read
+# variables that say where keys go, or what is read
+LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")
 
 
 def _load_env(file: Path) -> None:

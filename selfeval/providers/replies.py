@@ -75,11 +75,12 @@ class Failure(Exception):
     named: tuple[str, ...] = ()
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
+        # some echo the key
         self.outcome, self.detail, self.wait = (
             outcome,
             readable(redact(detail)),
             wait,
-        )  # some echo the key
+        )
         super().__init__(self.detail)
 
 

@@ -65,9 +65,8 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-in_flight: set[str] = (
-    set()
-)  # what this process has in flight: a claim of its own that is not here is left over
+# what this process has in flight: a claim of its own that is not here is left over
+in_flight: set[str] = set()
 
 
 class Store:
@@ -138,9 +137,8 @@ class Store:
                 yield connection
             if time.monotonic() > self._checkpointed + CHECKPOINT:
                 self._checkpointed = time.monotonic()
-                with contextlib.suppress(
-                    sqlite3.OperationalError
-                ):  # while one of our own readers is at work
+                # while one of our own readers is at work
+                with contextlib.suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _connect(self) -> sqlite3.Connection:
@@ -159,9 +157,8 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         make_private_folder(self.path.parent)
-        with contextlib.suppress(
-            FileExistsError
-        ):  # SQLite gives the files beside it the same permissions
+        # SQLite gives the files beside it the same permissions
+        with contextlib.suppress(FileExistsError):
             open_private(self.path, "x").close()
         connection = sqlite3.connect(
             self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -215,9 +212,8 @@ class Store:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
                 if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    connection.execute(
-                        "DROP TABLE IF EXISTS claims"
-                    )  # of 0.1: no process of it is at work
+                    # of 0.1: no process of it is at work
+                    connection.execute("DROP TABLE IF EXISTS claims")
                 connection.execute(f"PRAGMA user_version={VERSION}")
             _make_tables(connection)
 
@@ -407,9 +403,8 @@ class Store:
                 connection.execute(
                     "DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%")
                 )
-                cost = (
-                    response.get("cost") if new else None
-                )  # of a batch for which several wait, the first books it
+                # of a batch for which several wait, the first books it
+                cost = response.get("cost") if new else None
                 self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)

@@ -218,20 +218,20 @@ _DESCRIBED = re.compile(
     r"(?![^.!?\n]{0,80}\b(?:me|mine|my|myself)\b)"
 )
 _QUESTION = re.compile(r"(?:[^.?!\n]|\.(?=\S)){0,200}\?")
-_LIST_CUT = re.compile(
-    r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z"
-)  # "GPT-5 or": of a list that was cut off
+# "GPT-5 or": of a list that was cut off
+_LIST_CUT = re.compile(r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z")
 _LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
 
 # --- patterns of parse_yes_no
 CODES = dict.fromkeys(("y", "t", "true", "1", "1.0", "self", "mine"), True)
 CODES |= dict.fromkeys(("n", "f", "false", "0", "0.0", "other", "not mine"), False)
+# those that say the same whichever way round one asks
 NAMED = (
     "self",
     "mine",
     "other",
     "not mine",
-)  # those that say the same whichever way round one asks
+)
 _BOTH = re.compile(r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b")
 _ADVERB = (
     r"(?:(?:probably|most "
@@ -522,9 +522,8 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
         return _only(found)
 
     for marker in (_FINAL, _CHOSEN):
-        begins = [
-            _LEAD.match(text, match.end()).end() for match in marker.finditer(text)
-        ]  # perhaps on a later line
+        # perhaps on a later line
+        begins = [_LEAD.match(text, match.end()).end() for match in marker.finditer(text)]
         if found := set().union(*(named(begin, _end(text, begin)) for begin in begins)):
             return settled(found, _end(text, begins[-1]))
     if lines := [*alone.finditer(text)]:

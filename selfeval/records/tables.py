@@ -40,9 +40,8 @@ PREDICTION_FIELDS = (
 # there is kept by another.
 FORMULA = re.compile(rf"[\s'{HIDDEN}]*[=+\-@＝＋－＠]")
 DIVIDES = re.compile("([;\t\n])")
-NUMBER = re.compile(
-    r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?"
-)  # also "-0.12 [-0.30, 0.06]"
+# also "-0.12 [-0.30, 0.06]"
+NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")
 
 
 PACKED: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -69,13 +68,14 @@ ROWS = (  # what others call the list of records in a JSON object
 )
 
 
+# lists inside one record
 PARTS = (
     "messages",
     "turns",
     "interaction",
     "conversation",
     "test_cases",
-)  # lists inside one record
+)
 
 
 def _opened(path: Path) -> TextIO:
@@ -85,9 +85,8 @@ def _opened(path: Path) -> TextIO:
 
 def check_size(path: Path) -> None:
     """Refuse a file with a line, or packed content, that is longer than what is read."""
-    with contextlib.suppress(
-        EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile
-    ):  # said on reading
+    # said on reading
+    with contextlib.suppress(EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile):
         check_zip(path)
         with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
             check_lines(path, file)

@@ -22,9 +22,8 @@ class KernelManager(AsyncKernelManager):
         super().__init__(**traits, transport="ipc", ip=f"{self.folder}/kernel")
 
     async def _async_pre_start_kernel(self, **kw):
-        self.kernel_spec.argv[0] = (
-            sys.executable
-        )  # where the kernel `python3` is registered for another environment
+        # where the kernel `python3` is registered for another environment
+        self.kernel_spec.argv[0] = sys.executable
         return await super()._async_pre_start_kernel(**kw, **self.options)
 
     async def _async_is_alive(self):
