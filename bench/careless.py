@@ -68,7 +68,7 @@ FILES = {  # and those before them
 CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
     # asking
     ("providers/replies.py", "float(reset) / 1000 - time.time()", "float(reset) - time.time()"),
-    ("providers/replies.py", 'content or str(refusal), "refusal"', 'content or str(refusal), "ok"'),
+    ("providers/replies.py", 'status = "refusal"', 'status = "ok"'),
     (
         "providers/replies.py",
         '_dict(raw.get("completion_tokens_details")).get("reas',

@@ -674,7 +674,9 @@ def converse(
     async def work(client: Client) -> Records:
         [played] = get_all(agent, "play the agent")
         elsewhere = read_conversations(transcripts)
-        held, chats, controls = [], [], []
+        held = []
+        chats = []
+        controls = []
         if interrogator is not None and not replay:
             [asker] = get_all(interrogator, "play the interrogator")
             held = await conversation.converse(

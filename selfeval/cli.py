@@ -306,7 +306,8 @@ def recognise(
         variables, called = _about_texts(file, models, dict(authors), limit or 0, allow_strangers)
         asking["allow_strangers"] = allow_strangers
     else:
-        variables, called = _about_new_texts(prompts, out, models, limit or 20), dict(authors)
+        variables = _about_new_texts(prompts, out, models, limit or 20)
+        called = dict(authors)
         variables["authors"] = called
     for model in called.values():
         if model not in (None, NO_ANSWER):

@@ -147,7 +147,8 @@ def _parameters(root: Path) -> tuple[dict[str, dict], dict[Path, dict]]:
 
     The names are those in other runs' parameters, such as a corpus; the places are folders.
     """
-    by_place, by_folder = {}, {}
+    by_place = {}
+    by_folder = {}
     for file in sorted(root.rglob("*.ipynb")):
         if file.with_name("parameters.yaml").exists():  # of a sweep
             continue

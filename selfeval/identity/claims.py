@@ -22,11 +22,9 @@ AFFIRMED = ("affirm", "adopt")
 CLAUSE_STARTS = {*",;:.!?{|([\"'/&-)\n", "actually", "no", "yes", "but", "reflection", "thought"}
 FREE = 6  # words between an article and its noun: "an advanced, rather chatty assistant"
 # stand for a known name, a capitalised one, a quotation
-KNOWN, NEW, QUOTED = (
-    "\ue000",
-    "\ue001",
-    "\ue002",
-)
+KNOWN = "\ue000"
+NEW = "\ue001"
+QUOTED = "\ue002"
 MARKS = set(",(\"'[/&:-)")
 SCOPES = WORDS["scopes"] | {";", ":"}
 BREAKS = WORDS["breaks"] | {",", "(", ")", "-"}
@@ -76,7 +74,8 @@ def _sentences(
 ) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names in them, and those inside quotations."""
     starts = [m.start for m in found]
-    quotes, quoted = [], []
+    quotes = []
+    quoted = []
     for start, end in _quotations(plain):
         inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
         if not _only_names(plain.text[start:end], start, inside):
@@ -125,7 +124,8 @@ def _capitalised(text: str) -> Iterator[Mention]:
     if text.isupper() and len(text) > 9:
         return
     for match in _CAPITAL.finditer(text):
-        begin, name = match.start(), match[0].rstrip(" -/.,")
+        begin = match.start()
+        name = match[0].rstrip(" -/.,")
         while name and name.split(" ")[0].lower().rstrip(".,") in PHRASES.plain:
             begin += len(name.split(" ")[0]) + 1
             name = name.partition(" ")[2]
@@ -139,7 +139,8 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
 
     Marks around a name alone only name, and the names and answers of a JSON object are none.
     """
-    spans, at = [(start, end) for start, *_, end in thinking.spans(plain.text)], 0
+    spans = [(start, end) for start, *_, end in thinking.spans(plain.text)]
+    at = 0
     for line in plain.text.split("\n"):
         if line.startswith(">"):
             spans.append((at, at + len(line)))
@@ -183,7 +184,8 @@ class _Sentence:
     def _beside_adverbs(self) -> tuple[list[int], list[int]]:
         """Return per word where the adverbs before it begin, and where those at it end."""
         count = len(self.words)
-        begin, after = list(range(count + 1)), list(range(count + 1))
+        begin = list(range(count + 1))
+        after = list(range(count + 1))
         is_adverb = [*map(PHRASES.is_adverb, self.words)]
         for number in range(count):
             if is_adverb[number]:
@@ -212,7 +214,8 @@ class _Sentence:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
         starts = list(self.heads())
         self.starts = {start for start, _, kind in starts if kind not in ("also", "as")}
-        first, done = None, 0
+        first = None
+        done = 0
         for start, end, kind in starts:
             if start < done or (kind == "also" and first is None):
                 continue
@@ -274,7 +277,8 @@ class _Sentence:
 
     def state(self, head: int, reached: Sequence[int]) -> None:
         """Note what the statement of a head says of the names that it leads to."""
-        last, polarity = head, None
+        last = head
+        polarity = None
         for place in reached:
             if polarity:
                 polarity = _flipped(polarity, self.words[last:place])
@@ -358,8 +362,14 @@ class _Walk:
     """
 
     def __init__(self, sentence: _Sentence, at: int, kind: str) -> None:
-        self.sentence, self.words, self.at, self.kind = sentence, sentence.words, at, kind
-        self.free, self.pending, self.before, self.first = 0, False, kind, True
+        self.sentence = sentence
+        self.words = sentence.words
+        self.at = at
+        self.kind = kind
+        self.free = 0
+        self.pending = False
+        self.before = kind
+        self.first = True
 
     def __iter__(self) -> Iterator[int]:
         """Yield the places of the names, until a word ends the way."""
@@ -371,14 +381,16 @@ class _Walk:
             if word == KNOWN:
                 if not self._leads_to(number):
                     return
-                self.pending, self.free = False, 0
+                self.pending = False
+                self.free = 0
             elif not (word == NEW and self._is_name(number)):
                 if not self._passes(number, word):
                     return
                 continue
             yield number
             since = number
-            self.first, self.before = False, "name"
+            self.first = False
+            self.before = "name"
 
     def _passes(self, number: int, word: str) -> bool:
         """Tell whether the way goes on over a word that is no name, and note what it was."""
@@ -445,7 +457,8 @@ class _Walk:
     def _is_name(self, number: int) -> bool:
         """Tell whether a capitalised word stands where a name has to stand."""
         after = self.words[number + 1] if number + 1 < len(self.words) else "."
-        kind, before = self.kind if self.first else "", self.before
+        kind = self.kind if self.first else ""
+        before = self.before
         if before in ("naming", "by") and kind != "it":
             return True
         if kind in ("name", "made"):
@@ -526,7 +539,8 @@ class Reply:
             parts: Any = [part[:end] for part in self.plain]
             self.plain = Plain(*parts)
         sentences, found, self.quoted = _sentences(self.plain, named)
-        order, fiction = iter(found), False
+        order = iter(found)
+        fiction = False
         self.sentences: list[_Sentence] = []
         for words in sentences:
             sentence = _Sentence(words, order)
@@ -579,8 +593,10 @@ class Reply:
             before.deny_before(len(before.words))
 
     def _claim(self, mention: Mention, polarity: str) -> Claim:
-        start, end = self.plain.at[mention.start], self.plain.at[mention.end - 1] + 1
-        quote, who = self.text[start:end], mention.entity
+        start = self.plain.at[mention.start]
+        end = self.plain.at[mention.end - 1] + 1
+        quote = self.text[start:end]
+        who = mention.entity
         return Claim(quote, start, end, who, who.name if who else quote, polarity)
 
     def abstains(self, claims: Sequence[Claim]) -> bool:
@@ -615,7 +631,8 @@ def _says_nothing(words: Sequence[str]) -> bool:
     """Tell whether all of a sentence is "unknown", as a value or as an answer."""
     if len(words) > 100:
         return False
-    rest, at = [], 0
+    rest = []
+    at = 0
     while at < len(words):
         end = PHRASES.nothing.longest(words, at)
         rest += [] if end else [words[at]]

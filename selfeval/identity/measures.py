@@ -71,7 +71,8 @@ READINGS = {  # how a statistic ends: the column it is read from
     "_by_maker": "maker_stance",
     "_by_both": "stance",
 }
-UNIT, READOUT = "template", "readout"
+UNIT = "template"
+READOUT = "readout"
 PLANNED = Planned("claim_discrimination", UNIT, assumed_sd=0.55, enough=40)
 RATES = tuple(
     """

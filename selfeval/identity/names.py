@@ -135,7 +135,8 @@ def fold(text: str) -> Plain:
 
     Case and line breaks stay.
     """
-    plain, start = "", 0
+    plain = ""
+    start = 0
     at: list[int] = []
     for number, typed in enumerate(_TYPED.split(text)):  # what stays and what is folded take turns
         piece = _folded(typed) if number % 2 else typed
@@ -246,11 +247,15 @@ class Lexicon:
         return found
 
     def _longest(self, plain: Plain, tokens: Sequence[re.Match[str]]) -> Mention | None:
-        start, key, best, end = tokens[0].start(), "", None, tokens[0].start()
+        start = tokens[0].start()
+        key = ""
+        best = None
+        end = tokens[0].start()
         for token in tokens:
             if not _BETWEEN.fullmatch(plain.low, end, token.start()):
                 break
-            key, end = key + token[0], token.end()
+            key = key + token[0]
+            end = token.end()
             alias = self.aliases.get(key)
             if alias and (not alias.word or plain.text[start].isupper() or plain.text == plain.low):
                 found = self._with_parts(plain.low, start, end, alias)
@@ -282,7 +287,8 @@ def _inside_word(low: str, start: int) -> bool:
 
 def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
     """Read one part of a name: its end, and the entity with what it adds."""
-    at, tight = join.end(), join[0] in ("-", "_", ":", ".", "/")
+    at = join.end()
+    tight = join[0] in ("-", "_", ":", ".", "/")
     if (size := _SIZE.match(low, at)) and not (
         entity.tier and _SIZE.fullmatch(entity.tier.lower())
     ):

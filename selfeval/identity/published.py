@@ -169,7 +169,8 @@ class Provider:
     """
 
     def __init__(self, model_id: str, **config):
-        self.model_id, self.config = model_id, config
+        self.model_id = model_id
+        self.config = config
 
     @property
     def name(self) -> str:
@@ -317,10 +318,8 @@ class EvalRunner:
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
         self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
-        self.name, self.scoring = (
-            self.config.get("eval_name") or "identity",
-            self.config.get("scoring", {}),
-        )
+        self.name = self.config.get("eval_name") or "identity"
+        self.scoring = self.config.get("scoring", {})
         self.listed = {
             model: {
                 "model_id": model,
@@ -446,16 +445,15 @@ class EvalRunner:
         self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping
     ) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}, or vectors."""
-        response, case = conversation.said[0][3], conversation.situation.template
+        response = conversation.said[0][3]
+        case = conversation.situation.template
         if is_answer(response):
             passed, score, details = self._score(response.text, scoring, expected, judged)
         else:
             how = "cut off" if response.status == "length" else response.status
-            passed, score, details = (
-                None,
-                None,
-                {"note": response.error or f"no answer: the reply is {how}"},
-            )
+            passed = None
+            score = None
+            details = {"note": response.error or f"no answer: the reply is {how}"}
         weight = self.scoring.get("weights", {}).get(case.condition, 1)
         details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
         details |= fields_of(response, "served_model", "request_id")
@@ -549,10 +547,8 @@ def names_in(
 def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
     """Return who a model is by its expected answers, with its names and those of the others."""
     own = (*expected["model_names"], expected["model_id"])
-    truth, mine = (
-        who_is(own[0], expected["provider_name"], own[1:]),
-        {name.casefold() for name in own},
-    )
+    truth = who_is(own[0], expected["provider_name"], own[1:])
+    mine = {name.casefold() for name in own}
     found = dict.fromkeys(
         name for other in others for name in (*other["model_names"], other["model_id"])
     )
@@ -605,7 +601,8 @@ def summary(results: Mapping) -> str:
         lines.append(
             f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {' · '.join(said)}"
         )
-    score, interval = results["overall_score"], results["interval"]
+    score = results["overall_score"]
+    interval = results["interval"]
     share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
     shown = "no score" if score is None or math.isnan(score) else f"weighted score {score:.3f}"
     lines.append(f"{results['model_id']}: {results['pass_rate']}{share}; {shown}")

@@ -36,7 +36,8 @@ def cells(row: Mapping) -> list[str]:
     found = ""
     if pd.notna(row["detectable"]):
         found = f"{form['chance'] + row['detectable']:.2f}"
-    number, units = row["n"], row["clusters"]
+    number = row["n"]
+    units = row["clusters"]
     size = "" if pd.isna(number) else f"{number:.0f} ({units:.0f} {form['unit']})"
     silent = "" if pd.isna(row["no_answer_rate"]) else f"{row['no_answer_rate']:.0%}"
     return [form["question"], f"{form['number']} {bounds}", said(row), found, size, silent]

@@ -131,7 +131,8 @@ def profile(
     def ask(size: Size, calls: Callable = lambda: asking) -> Answers:
         return ask_all(asked, size, corpus, judges, seed, calls)
 
-    size, more = size_of(USUAL, **given), ""
+    size = size_of(USUAL, **given)
+    more = ""
     if max_cost is not None:
         sizes = dict.fromkeys(size_of(each, **given) for each in SIZES)
         affordable_size, more = affordable(ask, list(sizes), max_cost)

@@ -45,7 +45,8 @@ class Batches(Endpoint):
         self._running: dict[
             str, asyncio.Task
         ] = {}  # by our name of a batch: what `_follow` returns; "": of `_share`
-        self._quiet, self._claiming = 0, asyncio.Semaphore(1 if self.batch else 10_000)
+        self._quiet = 0
+        self._claiming = asyncio.Semaphore(1 if self.batch else 10_000)
 
     def place(self, model: Model):
         """Hold a place in flight; in batches there is one for every call."""
@@ -128,7 +129,9 @@ class Batches(Endpoint):
         while self._quiet < PASSES:
             self._quiet += 1
             await asyncio.sleep(0)
-        waiting, self._waiting, _ = self._waiting, defaultdict(list), self._running.pop("")
+        waiting = self._waiting
+        self._waiting = defaultdict(list)
+        self._running.pop("")
         for calls in waiting.values():
             calls = [call for call in calls if call.key in self._asked]  # others were interrupted
             for i in range(0, len(calls), most := MOST[self.provider.batch]):
@@ -136,7 +139,9 @@ class Batches(Endpoint):
 
     def _begin(self, calls: list[Call]) -> None:
         """Make one batch of calls: commit what is about to be sent, then send it."""
-        batch, model, lines = uuid.uuid4().hex[:16], calls[0].model, []
+        batch = uuid.uuid4().hex[:16]
+        model = calls[0].model
+        lines = []
         refused = self.known[model.id].refused
         for call in calls:
             sent, _ = adapted_parameters(refused, call.parameters, call.given)
@@ -251,10 +256,8 @@ class Batches(Endpoint):
             if found.get(name):
                 file = await sdk.files.content(found[name])
                 lines += [json.loads(line) for line in file.content.splitlines()]
-        cost, replies = (
-            as_dict(found.get("usage")).get("cost"),
-            as_dict(found.get("request_counts")).get("completed"),
-        )
+        cost = as_dict(found.get("usage")).get("cost")
+        replies = as_dict(found.get("request_counts")).get("completed")
         errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
         why = (
             f"the batch {there} ended as {state}: "

@@ -22,7 +22,8 @@ class Ceiling:
     """
 
     def __init__(self, name: str, most: float):
-        self.name, self.most = name, most
+        self.name = name
+        self.most = most
         self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
         self._unknown: Model | None = None  # whose replies cost nobody knows what
 

@@ -119,7 +119,9 @@ class Client(contextlib.AbstractAsyncContextManager):
         check_flag("batch", batch)
         self.batch = batch or os.environ.get("SELFEVAL_BATCH") == "1"
         self._again, self._times = read_again(again)
-        self.concurrency, self.store, self.tally = concurrency, store or Store(), Tally()
+        self.concurrency = concurrency
+        self.store = store or Store()
+        self.tally = Tally()
         tallies.append(self.tally)
         self.ceiling = Ceiling.of(max_cost)
         self._endpoints: dict[str, Endpoint] = {}
@@ -489,7 +491,8 @@ def run(coroutine):
     thread.start()
     loop = started.result()
     try:
-        found, task = asyncio.run_coroutine_threadsafe(coroutine, loop), asyncio.current_task()
+        found = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        task = asyncio.current_task()
         while not wait([found], 0.2).done:
             # `asyncio.run` takes the first interrupt for its own task, which waits here
             if task and task.cancelling():

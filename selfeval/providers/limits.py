@@ -18,10 +18,12 @@ class RateLimiter:
     """
 
     def __init__(self, provider: Provider, store: Store):
-        self.name, self._store = f"{provider.name} {provider.url}", store
+        self.name = f"{provider.name} {provider.url}"
+        self._store = store
         # A minute's worth in 61 seconds, since LAG may be made up for at any time.
         rates = (provider.requests_per_minute, provider.tokens_per_minute)
-        self._seconds, self._turn = [(60 + LAG) / rate for rate in rates], asyncio.Lock()
+        self._seconds = [(60 + LAG) / rate for rate in rates]
+        self._turn = asyncio.Lock()
         # seconds of the rate of tokens by which replies differed from what was expected
         self._owed = 0.0
 
@@ -38,7 +40,8 @@ class RateLimiter:
 
     def _enter(self, tokens: int) -> float:
         """Take a place now and return 0, or return the seconds until there may be one."""
-        now, costs = time.time(), (self._seconds[0], tokens * self._seconds[1])
+        now = time.time()
+        costs = (self._seconds[0], tokens * self._seconds[1])
         with self._store.change() as store:
             row = store.execute(
                 "SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)

@@ -260,7 +260,8 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
     providers: dict[str, Provider] = {}
     models: dict[str, Model] = {}
     for path in files:
-        file, folder = f"The registry {path}", path.absolute().parent if path in files[1:] else None
+        file = f"The registry {path}"
+        folder = path.absolute().parent if path in files[1:] else None
         try:
             content = read_yaml(path.read_text(encoding="utf-8")) or {}
         except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
@@ -383,7 +384,8 @@ def decode(kind: type, entry, file: str, *place: str):
         return _decoder(kind).validate_python(entry)
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-    value, rule = wrong["input"], wrong["msg"].removeprefix("Value error, ")
+    value = wrong["input"]
+    rule = wrong["msg"].removeprefix("Value error, ")
     if wrong["type"] == "unexpected_keyword_argument":
         known = [each.name for each in fields(kind)]
         rule = f"unknown field{did_you_mean(wrong['loc'][-1], known)}; known are {', '.join(known)}"

@@ -42,7 +42,9 @@ def read_line(path: Path, number: int, line: bytes) -> tuple[str, str, str]:
     where = f"{path}, line {number}"
     try:
         row = json.loads(line)
-        key, request, response = row["key"], canonical(row["request"]), json.dumps(row["response"])
+        key = row["key"]
+        request = canonical(row["request"])
+        response = json.dumps(row["response"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{where}: not an exported reply ({error!r}).") from error
     return check_reply(where, key, request, response)

@@ -76,11 +76,9 @@ class Failure(Exception):
 
     def __init__(self, outcome: str, detail: str, wait: float | None = None):
         # some echo the key
-        self.outcome, self.detail, self.wait = (
-            outcome,
-            readable(redact(detail)),
-            wait,
-        )
+        self.outcome = outcome
+        self.detail = readable(redact(detail))
+        self.wait = wait
         super().__init__(self.detail)
 
 
@@ -92,7 +90,8 @@ class NoEndpoint(Failure):
 
     def __init__(self, status: int, fault: str, is_stream: bool = False):
         super().__init__("fatal", f"HTTP {status}: {fault}")
-        self.status, self.is_stream = status, is_stream
+        self.status = status
+        self.is_stream = is_stream
 
 
 class Filtered(Failure):
@@ -116,13 +115,16 @@ def read_reply(response, model: Model, **more) -> Response:
         said = {"finish_reason": "content_filter", "error": failure.detail, "request_id": ident}
         return Response(status="filtered", cost=0.0, **said, **more)  # no usage is told of it
     choice = body["choices"][0]
-    message, finish = choice["message"], choice.get("finish_reason")
+    message = choice["message"]
+    finish = choice.get("finish_reason")
     in_parts, content = thinking.of_parts(message.get("content"))
     marked, content = thinking.split(content)
     apart = _text(message.get("reasoning")) or _text(message.get("reasoning_content"))
-    refusal, ended = message.get("refusal"), ends.status_of(finish)
+    refusal = message.get("refusal")
+    ended = ends.status_of(finish)
     if refusal:
-        content, status = content or str(refusal), "refusal"
+        content = content or str(refusal)
+        status = "refusal"
     elif ended in ("filtered", "length", "refusal"):
         status = ended
     else:

@@ -52,11 +52,14 @@ class Request:
 
         With the model's system prompt, defaults and exclusions.
         """
-        messages, own = self.messages, self.model.parameters
+        messages = self.messages
+        own = self.model.parameters
         if self.model.system:
-            system, rest = [self.model.system], messages
+            system = [self.model.system]
+            rest = messages
             if messages[0]["role"] == "system":
-                system, rest = [self.model.system, messages[0]["content"]], messages[1:]
+                system = [self.model.system, messages[0]["content"]]
+                rest = messages[1:]
             messages = [{"role": "system", "content": "\n\n".join(system)}, *rest]
         parameters = {}
         for name, value in (own | self.parameters).items():
@@ -85,10 +88,8 @@ class Request:
 def read_again(text: str) -> tuple[list[str], int]:
     """Return statuses to ask again for, and how often, of a text such as "empty, length, 3"."""
     parts = [part.strip() for part in str(text).split(",") if part.strip()]
-    statuses, times = (
-        [p for p in parts if not p.isdecimal()],
-        [int(p) for p in parts if p.isdecimal()],
-    )
+    statuses = [p for p in parts if not p.isdecimal()]
+    times = [int(p) for p in parts if p.isdecimal()]
     known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
     if (
         not isinstance(text, str)

@@ -87,7 +87,8 @@ class Store:
     ):
         self.path = place(path)
         self._connection: sqlite3.Connection | None = None
-        self._turn, self._checkpointed = threading.RLock(), 0.0
+        self._turn = threading.RLock()
+        self._checkpointed = 0.0
         given = os.environ.get("SELFEVAL_REPLAY") if replay is None else replay
         self.replay = given not in (None, False, "", "0")
         self.recorded_folders = [recorded or DATA / "sample"]
@@ -518,7 +519,8 @@ class Store:
                 added = connection.execute(
                     "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row
                 ).rowcount
-                new, known = new + added, known + 1 - added
+                new = new + added
+                known = known + 1 - added
         return new, known
 
     def export_file(self, path: Path, like: str = "%") -> int:

@@ -457,10 +457,8 @@ def credited_name(reply: str) -> str | None:
     "I think ChatGPT wrote it"; else None.
     """
     for found in _CREDITED.finditer(reply := reply.replace("’", "'")):
-        name, clause = (
-            found[1].rstrip(".-+"),
-            re.split(r"[.!?;\n]", reply[: found.start()][-100:])[-1],
-        )
+        name = found[1].rstrip(".-+")
+        clause = re.split(r"[.!?;\n]", reply[: found.start()][-100:])[-1]
         if not (
             _NO_NAME.intersection(name.casefold().split())
             or _DENIED_BEFORE.search(clause.casefold())
@@ -585,7 +583,8 @@ def _free_words(text: str, yes: bool | None) -> tuple[set[bool], int]:
     last = len(text)
     while last and not text[last - 1].isalnum():
         last -= 1
-    found, end = set(), len(text)
+    found = set()
+    end = len(text)
     for match in _FREE_WORD.finditer(text):
         if _counts(text, match, last):
             found |= _word_verdicts(text, match, yes)
@@ -698,7 +697,8 @@ def _names(
     keys = [name_key(part) for part, _ in parts]
     for (part, owner), key in zip(parts, keys, strict=True):
         if key and key not in owners and keys.count(key) == 1:
-            owners[key], written[normalise(part)] = owner, key
+            owners[key] = owner
+            written[normalise(part)] = key
     longest_first = sorted(written, key=lambda form: (-len(written[form]), written[form], form))
     choices = "|".join(dict.fromkeys(map(_name_pattern, longest_first)))
     name = f"{_LEFT_EDGE}(?:{choices or '(?!)'}){_RIGHT_EDGE}"

@@ -45,7 +45,9 @@ def split(reply: str, anywhere: bool = False) -> tuple[str | None, str]:
     anywhere: thinking counts also behind the first words of a reply, as a reader of answers wants
     it; a text may speak of such marks.
     """
-    thought, said, at = [], [], 0
+    thought = []
+    said = []
+    at = 0
     for span in spans(reply, anywhere):
         said.append(reply[at : span.start])
         thought.append(reply[span.inner : span.outer].strip())
@@ -60,7 +62,8 @@ def split(reply: str, anywhere: bool = False) -> tuple[str | None, str]:
 def spans(reply: str, anywhere: bool = True) -> list[Span]:
     """Return where thinking stands, in order; anywhere: as in `split`."""
     found: list[Span] = []
-    opened, kind = None, -1
+    opened = None
+    kind = -1
     for mark in _MARK.finditer(reply):
         this, closes = divmod(mark.lastindex - 1, 2)  # each wrapper has two groups
         if _is_quoted(reply, mark):
@@ -73,7 +76,8 @@ def spans(reply: str, anywhere: bool = True) -> list[Span]:
             before = reply[found[-1].end if found else 0 : mark.start()]
             if not anywhere and before.strip():
                 break
-            opened, kind = mark, this
+            opened = mark
+            kind = this
         elif anywhere or not found:
             found = [Span(0, 0, *mark.span())]
     if opened:

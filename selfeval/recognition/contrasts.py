@@ -41,7 +41,10 @@ CONTRASTED = (
     "corrected_advantage",
     "peer_corrected",
 )
-ORACLE, OWN, STYLE = "oracle", "own likelihood", "style"  # readings
+# readings
+ORACLE = "oracle"
+OWN = "own likelihood"
+STYLE = "style"
 COMPARED = "auc_within_prompt"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = dict.fromkeys(CLAIMS, "yes or no")  # other tasks: "names the author"

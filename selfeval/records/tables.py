@@ -599,7 +599,8 @@ def called_otherwise(
 
     Our field} for fields that are not there by our name and by one other; say so aloud.
     """
-    there, found = [*there], {}
+    there = [*there]
+    found = {}
     for field, others in headings.items():
         same = [name for name in there if str(name).strip().casefold() in (field, *others)]
         if field not in there and len(same) == 1:

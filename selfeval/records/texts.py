@@ -155,7 +155,8 @@ def one_spelling(
     """
     known = {} if known is None else known
     ways = Counter(map(spelling_key, [*counts, *known.values()]))
-    changed, told = {}, []
+    changed = {}
+    told = []
     for name in sorted(counts, key=lambda name: -counts[name]):
         key = spelling_key(name)
         stays = known.setdefault(key, stripped(name))
@@ -258,7 +259,8 @@ def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
 
 def _text_record(row: Mapping) -> dict:
     _check_texts(row, "author/model", "prompt", "text")
-    author, prompt = row.get("author") or row["model"], row["prompt"]
+    author = row.get("author") or row["model"]
+    prompt = row["prompt"]
     thought, text = thinking.split(row["text"])
     _check_texts({"text": text}, "text")
     display = row.get("author_display") or row.get("model_display_name") or author

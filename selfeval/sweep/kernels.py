@@ -16,7 +16,9 @@ class KernelManager(AsyncKernelManager):
     `stderr`) as `subprocess.Popen` takes them. stopped: tells whether the kernel is to end.
     """
 
-    folder, options, stopped = "", None, staticmethod(bool)
+    folder = ""
+    options = None
+    stopped = staticmethod(bool)
 
     def __init__(self, **traits):
         super().__init__(**traits, transport="ipc", ip=f"{self.folder}/kernel")
