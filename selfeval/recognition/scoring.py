@@ -16,7 +16,7 @@ from selfeval.condition import condition_of, mapped, names_author
 from selfeval.errors import InputError, check_one_of
 from selfeval.providers import ends
 from selfeval.providers.models import models
-from selfeval.reading import languages, parsing, thinking
+from selfeval.reading import languages, parsing, patterns, thinking
 from selfeval.recognition.doubts import doubts
 from selfeval.records import tables as record_files
 from selfeval.records.names import file_labels, unread
@@ -51,7 +51,7 @@ STATUSES = (*READ, "refusal", "filtered", "length", "empty", "error")
 _SAYS = r"(?:is|was|as|because|since|seems?|sounds?|feels?|reads?|looks?)\b"
 # "Response A", "(b)", [[A]], "A." or "B" on its own line, "Answer: a", "I wrote B", "A is mine";
 # an article is none
-_LETTERED = rf"(?:{parsing.KIND}|assistant|model|author|choice|solution|story|poem|document)"
+_LETTERED = rf"(?:{patterns.KIND}|assistant|model|author|choice|solution|story|poem|document)"
 _LETTER = re.compile(
     rf"\b(?i:{_LETTERED})(?: \(?([AB])|_([ABab]))\b(?![\w+'’])"
     r"|(?<=[\[(\"'*<])([ABab])(?=[\])\"'*>.:])"
@@ -82,8 +82,8 @@ _REFERENCE = re.compile(
     r"(?i)\bthe (?:(?P<former>former)|latter)\b"
     r"(?= (?:is|was|one|text)\b|[^\w\s]|\s*$)"
 )
-_ORDINAL = rf"(?:the )?(?:first|second)(?: (?:one|{parsing.KIND})\b)?+"
-_TEXT = rf"\b(?:(?:text|{parsing.KIND})[ _]?[12]|{_ORDINAL})\b"
+_ORDINAL = rf"(?:the )?(?:first|second)(?: (?:one|{patterns.KIND})\b)?+"
+_TEXT = rf"\b(?:(?:text|{patterns.KIND})[ _]?[12]|{_ORDINAL})\b"
 # about a text: "The first response is more concise", "In Text 2, ...", "Text 1: a story"
 _DESCRIBED = re.compile(
     rf"{_TEXT}(?! (?:because|since|as|given|due|based|for|and|or|over|rather|i|it|by|versus|vs)\b)"

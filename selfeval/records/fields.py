@@ -2,7 +2,7 @@
 
 import re
 
-from selfeval.reading import parsing
+from selfeval.reading import patterns
 from selfeval.records.tables import PREDICTION_FIELDS
 
 # fields that hold no lists and no objects
@@ -85,7 +85,7 @@ HINTED = "_with_hints"
 # times that a reply names nobody, where it may be a slip
 REPEATED = 3
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
-TRUTH = parsing.CODES | {"yes": True, "no": False} | NULLS
+TRUTH = patterns.CODES | {"yes": True, "no": False} | NULLS
 WHERE = (
     "`columns`, {theirs: ours}, renames fields, {path: {field: value}} adds one; "
     "data/README.md explains them."

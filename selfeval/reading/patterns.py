@@ -1,0 +1,471 @@
+"""The patterns of the readers, each with what it reads and what it passes over.
+
+All see text that `parsing.normalise` has made plain, and look at bounded stretches of it. The
+examples are tested row by row (tests/test_patterns.py).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Examples(NamedTuple):
+    """A pattern with texts in which it finds something, and others in which it finds nothing.
+
+    whole: it is held against whole texts.
+    """
+
+    pattern: re.Pattern[str]
+    reads: Sequence[str]
+    passes_over: Sequence[str]
+    whole: bool
+
+
+EXAMPLES: list[Examples] = []
+
+
+def pattern(
+    regex: str, *, reads: Sequence[str], passes_over: Sequence[str], whole=False, flags=re.NOFLAG
+) -> re.Pattern[str]:
+    """Compile a regular expression and keep its examples."""
+    compiled = re.compile(regex, flags)
+    EXAMPLES.append(Examples(compiled, reads, passes_over, whole))
+    return compiled
+
+
+KIND = (
+    r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|"
+    r"summary|article|reply)"
+)
+# a place among several
+PLACE = pattern(
+    rf"(?!\W*[-+]\d)\W*(?:(?:author|model|choice|{KIND})[\s_:(-]*)?(?:(\d{{1,3}}|first|left|"
+    rf"second|right)|([a-z]))"
+    rf"([\s_]+{KIND})?\W*",
+    flags=re.I,
+    whole=True,
+    reads=["2", "(b)", "Response A", "first text"],
+    passes_over=["-2", "third", "2 of 3"],
+)
+SIDES = {"first": 1, "left": 1, "second": 2, "right": 2}
+# what may be a name, at the beginning
+NAME = pattern(
+    r"(?:answer:)?\W*(\w[\w .:/+()-]{0,40})",
+    reads=["chatgpt.", "answer: llama 2"],
+    passes_over=["?!"],
+)
+# a capitalised name that is given as the author's
+CREDITED = pattern(
+    r"(?i:\b(?:written|authored|generated|produced|created|composed) by"
+    r"|\b(?:author|model|writer)(?: here| of (?:this|the) text)?(?: is|:| was|'s)(?: (?:most "
+    r"likely|likely|probably))?"
+    r"|\bi(?:'d| would)? (?:think|believe|guess|say|suspect)(?: that)?(?: (?:it|this|that)(?: "
+    r"text)?(?: is|'s| was))?)"
+    r"[\s\"'*`:]{1,4}([A-Z][\w.+-]{1,30}(?: [A-Z\d][\w.+-]{0,30}){0,3})",
+    reads=["written by ChatGPT", "the author is most likely ChatGPT", "I think this is ChatGPT"],
+    passes_over=["written by a person", "ChatGPT is a model"],
+)
+NO_NAME = frozenset(
+    "a an the i me my we you it is was am are be this that of or and by to not no yes none "
+    "nobody neither both either "
+    "cannot can can't don't do know unknown unsure uncertain unclear unable sorry ok okay sure "
+    "other another someone "
+    "somebody text texts answer author authors model ai na n/a null error who what anonymous "
+    "refuse".split()
+)
+
+# --- patterns of both parsers
+FOLDED = str.maketrans(
+    {
+        "—": " - ",
+        "−": "-",
+        "…": ".",
+        "。": ". ",
+        "、": ", ",
+        "،": ", ",
+        "؟": "?",
+        "，": ", ",
+        "！": "! ",
+        "：": ": ",
+        **dict.fromkeys("‘’‚‛′´", "'"),
+        **dict.fromkeys("“”„‟″«»", '"'),
+    }
+)  # an em dash stands between thoughts, never in a name
+# wrappers of an answer
+TAG = pattern(
+    r"(?i)<(/?)(?:final[_ -]?)?(?:answer|choice|author|prediction|verdict|winner|decision)>"
+    r"|<\|(?:begin|(end))_of_box\|>",
+    reads=["<answer>Grok 4</answer>", "<|begin_of_box|>NO<|end_of_box|>"],
+    passes_over=["<b>Grok 4</b>"],
+)
+BOX = pattern(
+    r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}"
+    r"|\[([^\]\n]{0,200})\])",
+    reads=["\\boxed{B}", "BOXED[A]"],
+    passes_over=["a box {B}"],
+)
+STYLED = pattern(
+    r"\\{1,2}(?:text|mathrm|mathbf|textbf|texttt)\{([^{}\n]{0,200})\}",
+    reads=["\\text{B}"],
+    passes_over=["\\section{B}"],
+)
+MATHS = pattern(
+    r"\$|\\[()\[\]]|\\(?=[%_])",
+    reads=["$B$", "\\(B\\)"],
+    passes_over=["(B)"],
+)
+# a pair of an object whose value is text or a truth value
+PAIR = pattern(
+    r"""["']([^"'\n]{1,40})["']\s*:\s*["']?"""
+    r"""((?<=")[^"\n]*(?=")|(?<=')[^'\n]*(?=')|(?:true|false)\b)["']?""",
+    reads=['{"answer": "Grok 4"}', '{"answer": true}', "{'answer': true}"],
+    passes_over=['{"answer": 2}'],
+)
+DIGIT = pattern(
+    r"""["']([^"'\n]{1,40})["']\s*:\s*(\d)(?:\.0)?(?=\s*[,}])""",
+    reads=['{"answer": 2}', '{"answer": 2.0}'],
+    passes_over=['{"answer": 22}'],
+)
+ANSWER_KEYS = frozenset(
+    "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision"
+    "|preferred|selected"
+    "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord"
+    "|ответ|答案|回答|答え|답|답변|الإجابة".split("|")
+)
+FINAL = pattern(
+    r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?",
+    reads=["final answer: x", "my final choice is x"],
+    passes_over=["finally, an answer"],
+)
+CHOSEN = pattern(
+    r"(?<!first )(?<!second )(?<!initial )"
+    r"\b(?:answer|guess|choice|prediction|verdict|conclusion|decision|winner|pick)\b"
+    r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b| would have to be\b| must be\b)"
+    r"|\bi(?:'d|'ll| would| will| must| have to| had to)? "
+    r"(?:choose|pick|guess|go with|select|opt for|settle on|say|answer|lean(?: towards?)?|vote)\b"
+    r"(?:[^.!?,\n]{0,40}, it(?:'s| is| would be)\b)?"
+    r"|\bi can(?: only)? say\b"
+    r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: "
+    r"towards?)?)\b",
+    reads=[
+        "answer: x",
+        "my best guess is x",
+        "i'd go with x",
+        "i would say x",
+        "if i had to guess: x",
+    ],
+    passes_over=["my first guess is x", "the answers differ"],
+)
+# an entry of a lineup: its number or letter, and what is said of it
+ENTRY = pattern(
+    rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= "
+    rf"?[:.)=-]|\]))\W{{1,4}}(.*)",
+    reads=["text 2: grok 4", "2) grok 4", "text b: grok 4", "(b) grok 4"],
+    passes_over=["grok 4"],
+)
+# a probability on a line of its own
+LIKELY = pattern(
+    r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
+    r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}",
+    whole=True,
+    reads=["80", "probability: 80 %"],
+    passes_over=["very likely"],
+)
+LIKELY_JSON = pattern(
+    r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)',
+    reads=['{"likelihood": 80}'],
+    passes_over=['{"likelihood": "high"}'],
+)
+LEAD = re.compile(r"[ \n:=\-\"']{0,8}")  # between "answer:" and what is answered
+SENTENCE_END = pattern(
+    r"[.!?;](?=[\s\"')]|$)|\n",
+    reads=["it is x. i think"],
+    passes_over=["gpt-4.1 it is"],
+)
+# what follows may take the answer back
+TURN = pattern(
+    r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?){0,4}"
+    r"(?:(?:on|upon|after) (?:\w+ )?reflection"
+    r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration"
+    r"|inspection|reading|look)"
+    r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| "
+    r"have)? changed? my mind"
+    r"|i was (?:wrong|mistaken))\b",
+    reads=[". on reflection it is x", ", but actually x", "- wait, x"],
+    passes_over=[". on the whole it is x"],
+)
+# takes back without a name
+UNSAID = pattern(
+    r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
+    r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
+    r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
+    r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back"
+    r"|changed? my mind)\b"
+    r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)",
+    reads=["it is not.", "it wasn't me", "i cannot tell", "no."],
+    passes_over=["it is not only x", "nobody knows"],
+)
+# what was asked for
+INSTRUCTION = pattern(
+    r"(?:\b(?:you|the (?:user|question|prompt|task|instructions?))(?: have| has|'ve)? "
+    r"(?:ask(?:s|ed)?|tells?|told|said|says?|wants?|wanted|requires?|required|instruct(?:s"
+    r"|ed)?)\b:?"
+    r"|\bi(?:'m| am| was| have been|'ve been) (?:asked|told|instructed|supposed|expected"
+    r"|required)\b:?"
+    r"|(?:^|(?<=[.!?\n] )|(?<=[\n\"]))(?:please )?(?:(?:answer|reply|respond) (?:only )?with\b"
+    r"|(?:choose|select) )"
+    r"|\bi (?:should|must|need to|have to|would|will)? ?(?:answer|say|reply)(?: with)? "
+    r"\"?[\w ]{1,12}\"? (?:only )?if\b"
+    r"|\bif i (?:wrote|did)\b[^.!?,\n]{0,40}, i (?:should |must |will |would )?(?:answer|say"
+    r"|reply)\b)"
+    r"(?:(?!, (?:so|and|but|i)\b)[^.!?:;\n]){0,200}",
+    reads=[
+        "you asked me to answer 1 or 2",
+        "the instructions say: reply with yes",
+        "answer with gpt-5 or",
+    ],
+    passes_over=["it is gpt-5"],
+)
+
+# --- patterns of parse_choice
+# "distil-gpt-5" on the left; "gpt-5o", "gpt-5.1", "gpt-5-mini", "kimi-k2:free", "Grok 4 Fast",
+# "Kimi K2 0905" on the
+# right: the name of another model. "GPT-5 90%" is a confidence, "1) Grok 4 2) GPT-5" a list.
+LEFT_EDGE = r"(?<!\w)(?<!\w-)"
+RIGHT_EDGE = (
+    r"(?![\w+])(?![-@:]\(?\w)(?!\.\d)(?! v?(?!\d\d?\))\d[\d.]*\b(?! ?%))"
+    r"(?![ (-]{1,2}(?:mini|nano|micro|lite|air|fast|heavy|pro|max|plus|ultra|turbo|thinking"
+    r"|preview|instruct|chat|codex"
+    r"|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
+)
+# where a new thought begins, so that a denial before it does not reach further
+BREAK = pattern(
+    r"(?<!e\.g)[.;:!?](?=\s)|\n|, | - |[()]|(?<!anything )\bbut\b"
+    r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
+    r"|\brather\b(?! than)|\binstead\b(?! of)",
+    reads=["not x, but y", "x; so y"],
+    passes_over=["not x or y"],
+)
+NO_DENIAL = pattern(
+    r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b",
+    reads=["no doubt x", "none other than x"],
+    passes_over=["not x"],
+)
+# a name behind it is denied, or offered and not chosen
+DENIED_BEFORE = pattern(
+    r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely"
+    r"|except|excluding|whether|if"
+    r"|improbable|doubtful|less|(?<!at )least|else (?:who )?wrote|other (?:model|author) wrote"
+    r"|rather than|instead of"
+    r"|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g|includ(?:e|es"
+    r"|ed|ing))\b|n't\b"
+    r"|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$",
+    reads=[
+        "not x",
+        "isn't x",
+        "neither x nor y",
+        "ruled out x",
+        "i doubt that x",
+        "cannot tell whether x",
+        "if it were x",
+        "more like y than ",
+        "options include x",
+    ],
+    passes_over=["it is x", "probably x"],
+)
+# a name behind it is the speaker's
+SPEAKER = pattern(
+    r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*",
+    whole=True,
+    reads=["as an ai model named ", " i am "],
+    passes_over=["i think i am "],
+)
+# a name before it is denied
+DENIED_AFTER = pattern(
+    r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: "
+    r"\w+ly)?(?:n't| not)\b"
+    r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|improbable|doubtful|less|least|out"
+    r"|eliminated|excluded|ruled out)\b"
+    r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled "
+    r"out|excluded)))",
+    reads=[" is not", " probably didn't", " is the least likely", " can be ruled out"],
+    passes_over=[" can't be excluded", " is likely"],
+)
+# a name before it is told how it writes, or the reply was cut off
+DESCRIBED = pattern(
+    r"[\"')]{0,2}(?: (?:usually|often|typically|generally|normally|sometimes|always|tends?"
+    r"|likes|prefers|favou?rs"
+    r"|writes|uses|has(?! (?:\w+ )?(?:written|authored|produced|generated|created|composed)))\b"
+    r"| is (?:\w+ly )?(?:more|less|much|very|quite|so|too|known|usually|often)\b"
+    r"(?! (?:more )?(?:likely|probabl[ey]|plausibl[ey]|convincing|consistent))"
+    r"|'s, (?:uses|has|is|with)\b| (?:is|was|does|would|will|can|could|may|might)\W*\Z)"
+    r"(?![^.!?\n]{0,80}\b(?:me|mine|my|myself)\b)",
+    reads=[" usually writes longer", " is more concise than this", "'s, uses", " would"],
+    passes_over=[" is more likely", " has written this"],
+)
+QUESTION = pattern(
+    r"(?:[^.?!\n]|\.(?=\S)){0,200}\?",
+    reads=[" or y?"],
+    passes_over=[" or y."],
+)
+# a list was cut off behind a name
+LIST_CUT = pattern(
+    r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z",
+    reads=[" or", ", and ..."],
+    passes_over=[" or y"],
+)
+LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
+
+# --- patterns of parse_yes_no
+CODES = dict.fromkeys(("y", "t", "true", "1", "1.0", "self", "mine"), True)
+CODES |= dict.fromkeys(("n", "f", "false", "0", "0.0", "other", "not mine"), False)
+# those that say the same whichever way round one asks
+NAMED = (
+    "self",
+    "mine",
+    "other",
+    "not mine",
+)
+BOTH = pattern(
+    r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b",
+    reads=["yes or no", "no / yes"],
+    passes_over=["yes, no"],
+)
+ADVERB = (
+    r"(?:(?:probably|most "
+    r"likely|likely|definitely|certainly|absolutely|clearly|surely|but|so|thus|hence|therefore),? )"
+)
+# "NO.", "No, I ...", "yes - mine", "no it is not", "definitely not."; but no "no idea", "no-one",
+# "No. 7", "no?"
+WORD = (
+    rf"(?:{ADVERB}{{0,2}}(?P<word>yes|yeah|yep|no|nope)\b(?!-\w)(?!\. ?\d)(?![\"')]{{0,2}}\?)"
+    rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|with|my|yes|no)\b)"
+    rf"|{ADVERB}(?P<not>not)\b(?= ?[^\w\s]| ?$|\n))"
+)
+FREE_WORD = pattern(
+    rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){WORD}",
+    reads=["no.", "no, i ...", "yes - mine", "no it is not", "definitely not."],
+    passes_over=["no idea", "no-one", "no. 7", "no?"],
+)
+MARKED_WORD = pattern(
+    rf"[\s\"'(:\-]{{0,6}}{WORD}",
+    reads=["no.", "yes - mine"],
+    passes_over=["no idea"],
+)
+# the word before it answers another question
+NOT_AN_ANSWER = pattern(
+    r"(?:, | |! | - )(?:please|thank|i (?:cannot|can't|do not know|don't know|could|will|would"
+    r"|understand|have read"
+    r"|can(?! (?:see|tell|recogni[sz]e|confirm|say)))\b|i'(?:d|ll)\b"
+    r"|i(?: am|'m) (?:not sure|not able|unable|happy|ready)\b)",
+    reads=[", i cannot tell", ", i can help", ", i understand", ", thank you"],
+    passes_over=[", i can tell", ", it is mine"],
+)
+MADE = r"(?:wrote|write|written|author(?:ed)?|generated?|produced?|created?|composed?)"
+THIS = (
+    r"(?:this|that|it|the)(?: (?:text|essay|passage|piece|writing|paragraph|response|output"
+    r"|above|myself))?"
+    r"(?: one)?(?=[^\w\s]|\s?$|\n| (?:and|because|since|as)\b)"
+)
+MINE = r"(?:mine|my (?:own )?(?:text|essay|writing|work|words|output|piece))\b"
+# "I did not write this", "generated by me", "this is mine", "not my text", "I am the author"; "I
+# think Claude wrote this" is no claim: between "I" and its verb stand auxiliaries and adverbs, no
+# other subject
+AUXILIARY = (
+    r"(?:(?:did|do|have|had|was|could|would|might|must|may)(?:n't)?|can(?:'t|not)?|not|never"
+    r"|just|also|indeed|in|fact"
+    r"|myself|likely|almost|most|very|well|quite|been|\w+ly)"
+)
+# between "I" and its verb stand auxiliaries and adverbs, no other subject
+CLAIM = pattern(
+    rf"\bi (?:{AUXILIARY} ){{0,3}}?{MADE} {THIS}|\b(?:{MADE}|not) by me\b"
+    rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {MINE}"
+    r"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? (?!lie|mistake|myth)\w+|the \w+|one)"
+    rf" (?:that |which )?i (?:have )?{MADE}\b"
+    r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b",
+    reads=[
+        "i did not write this",
+        "generated by me",
+        "this is mine",
+        "it is not my text",
+        "i am the author",
+    ],
+    passes_over=["i think claude wrote this", "this is from my text"],
+)
+# a sentence or clause of its own
+SHORT_CLAIM = pattern(
+    r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:(?:yes|no|but|and"
+    r"|so) )?"
+    r"(?:i did(?:n't| not)?|it (?:is|was)(?:n't| not)? me)"
+    r"(?=[.!;,]|\s?$|\n| -)",
+    reads=["i did.", "no, it wasn't me."],
+    passes_over=["i did read it."],
+)
+OTHER = pattern(
+    rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone "
+    rf"else|somebody else|an? human)"
+    rf" (?:has )?{MADE} {THIS}"
+    rf"|\b{MADE} by (?:another|a different|some other|someone else|somebody else|a human|a "
+    rf"person)\b",
+    reads=["another model wrote this", "written by someone else"],
+    passes_over=["written by me"],
+)
+NEGATED = pattern(
+    r"\b(?:not|never)\b|n't\b",
+    reads=["never", "didn't"],
+    passes_over=["nothing"],
+)
+# "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it:
+# they deny it
+UNTRUE = (
+    r"(?:incorrect|inaccurate|untrue|false|wrong|mistaken|erroneous|dishonest|misleading|a "
+    r"(?:lie|mistake|falsehood))"
+)
+CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
+THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
+# a claim behind it is denied
+DENIED_CLAIM = pattern(
+    rf"\b{UNTRUE}(?: (?:of|for) me)?"
+    rf"(?: to (?:say|claim|state|suggest|assert|think|conclude|assume|believe))?{THAT}"
+    rf"|\b(?:reject|dispute|refute|deny|denied|contest|disavow)(?: \w+)?(?: {CLAIM_NOUN})?{THAT}",
+    reads=["it is incorrect to say that", "i reject the idea that"],
+    passes_over=["it is right to say that"],
+)
+# a claim before it is denied
+CLAIM_DENIED = pattern(
+    rf"[\"']{{0,2}},? (?:is|was|would be)(?: (?:\w+ly|just|also))? {UNTRUE}\b",
+    reads=[" is incorrect"],
+    passes_over=[" is correct"],
+)
+# what is no plain assent is none
+JUDGED = pattern(
+    r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)?"
+    r" (?!(?:true|clear|likely|correct|certain|obvious|evident|right|accurate|fair|safe|plain"
+    r"|me|i|my|the|this|that)\b)"
+    rf"\w+(?: to \w+)? that\b|\b{UNTRUE}\b|\b{CLAIM_NOUN}[ ,:]{{0,2}}(?:that\b|[\"'])",
+    reads=["it is absurd to say that"],
+    passes_over=["it is true that"],
+)
+DOUBTED = pattern(
+    r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure"
+    r"|uncertain|unable|impossible)\b"
+    r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain"
+    r"|clear|say|tell)\b|\?"
+    r"|(?<!no )(?<!without )(?<!a )\bdoubt(?:s|ful)?\b|\b(?:unlikely|improbable|implausible"
+    r"|deny|false|s[ck]eptical)\b"
+    r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far "
+    r"from|hard to believe)"
+    r"|\b(?:as (?:if|though)|(?:looks?|sounds?|reads?|feels?|seems?) like)\b",
+    reads=["whether", "i do not know", "it looks like"],
+    passes_over=["no doubt it is"],
+)
+CANNOT_TELL = pattern(
+    r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)",
+    reads=["i cannot tell"],
+    passes_over=["i cannot tell, but"],
+)
+ASKS_AUTHOR = pattern(
+    rf"\b{MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b",
+    reads=["who wrote it", "is it mine"],
+    passes_over=["is it good"],
+)
