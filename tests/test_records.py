@@ -389,6 +389,12 @@ def test_what_is_said_of_a_whole_file_is_part_of_its_condition(tmp_path, analyse
         analysed([{one: "hints"}])
 
 
+def test_a_name_says_that_there_were_hints_unless_something_else_is_said_of_the_file(tmp_path, analysed):
+    path = str(write(tmp_path / "predictions_with_hints.jsonl", *exact(seed=1)))
+    for said, expected in ((path, "hints=true"), ({path: {"hints": False}}, "hints=false")):
+        assert {*analysed([said])[3]["condition"]} == {expected}
+
+
 def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed):
     rows = pd.DataFrame(exact()).drop(columns=["task_type", "text_preview", "true_model_display", "returned_text"])
     rows["hinted"] = rows["text_id"] % 2 == 0

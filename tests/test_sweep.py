@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -227,6 +228,20 @@ def test_a_run_is_done_until_a_file_that_it_names_changes(folder):
     for _ in range(2):
         table.touch()
         assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
+
+
+def test_a_file_added_to_a_folder_that_a_run_names_makes_it_stale_whatever_the_order_of_names(folder):
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    old = [corpus / f"{name}.jsonl" for name in "az"]
+    for file in old:
+        file.touch()
+    path = write(folder, {"notebook": "rows", "parameters": {"tables": [str(corpus)]}})
+    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
+    (corpus / "m.jsonl").touch()
+    for file in old:
+        os.utime(file, (0, 0))
+    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
 
 
 def test_only_leaves_the_rest_alone(folder, capsys):
