@@ -35,6 +35,7 @@ FILES = {  # and those before them
     "providers/models": "models",
     "providers/": "client",
     "statistics/intervals": "intervals stats",
+    "statistics/tests": "stats contrasts",
     "statistics/": "stats",
     "recognition/contrasts": "contrasts",
     "recognition/texts": "recognition likelihood",
@@ -112,8 +113,8 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
     ),
     ("statistics/intervals.py", "sizes / (sizes - 1) * (k - 1) / k", "sizes / (sizes - 1)"),
     ("statistics/intervals.py", "-(k - 1) / k * change", "-change"),
-    ("statistics/intervals.py", "np.arange(len(order), 0, -1)", "len(order)"),
-    ("statistics/intervals.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
+    ("statistics/tests.py", "np.arange(len(order), 0, -1)", "len(order)"),
+    ("statistics/tests.py", "ndtri(np.asarray((h + a) / (n1 + 2 * a)))", "ndtri(np.asarray((h + a) / (n1 + a)))"),
     (
         "recognition/measures.py",
         "return rate_for_name.mean(is_peer & self.wrote, axis=-2)",

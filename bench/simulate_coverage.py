@@ -23,17 +23,9 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import binary_measures
-from selfeval.statistics.intervals import (
-    Function,
-    Rate,
-    Settings,
-    Statistic,
-    bootstrap,
-    check_level,
-    inverted_p,
-    within_range,
-    z_scores,
-)
+from selfeval.statistics.intervals import Function, Rate, Statistic, check_level, within_range
+from selfeval.statistics.resampling import Settings, bootstrap
+from selfeval.statistics.tests import inverted_p, z_scores
 
 LEVEL, ALPHA = 0.95, 0.05
 PROMPTS = (20, 50, 100, 200)

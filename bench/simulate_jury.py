@@ -12,7 +12,7 @@ from scipy import stats
 
 from selfeval.roleplay.measures import conformity, differences
 from selfeval.roleplay.votes import read_votes
-from selfeval.statistics.intervals import inverted_p
+from selfeval.statistics.tests import inverted_p
 
 Z = stats.norm.ppf(0.975)
 ARMS = ("independent", "personas", "reask", "sham", "debate")

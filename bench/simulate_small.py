@@ -21,17 +21,8 @@ from scipy.special import ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.statistics.intervals import (  # noqa: E402
-    Area,
-    Difference,
-    Rate,
-    Statistic,
-    check_level,
-    holm,
-    inverted_p,
-    permutation_p,
-    wild_cluster_p,
-)
+from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level  # noqa: E402
+from selfeval.statistics.tests import holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
 Z, ALPHA = check_level(0.95), 0.05

@@ -17,7 +17,8 @@ from scipy.special import stdtrit
 from selfeval import DATA
 from selfeval.roleplay.measures import conformity
 from selfeval.roleplay.votes import read_votes
-from selfeval.statistics.intervals import check_level, inverted_p
+from selfeval.statistics.intervals import check_level
+from selfeval.statistics.tests import inverted_p
 from selfeval.stats import jury_table, recognition_table
 
 KEY = ["statistic", "evaluator"]

@@ -82,7 +82,7 @@ def time_statistics(models: int, prompts: int, n_resamples: int = 10_000) -> dic
     """
     import numpy as np
 
-    from selfeval.statistics.intervals import Settings
+    from selfeval.statistics.resampling import Settings
     from selfeval.stats import recognition_table
 
     frame, times = crossed(models, prompts), 1 if models > 10 else 5

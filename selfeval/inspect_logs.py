@@ -27,8 +27,10 @@ from selfeval.paths import write_whole
 from selfeval.recognition.contrasts import paired_labels
 from selfeval.records import tables as record_files
 from selfeval.results import in_order
-from selfeval.statistics.intervals import Function, Rate, Settings, detectable_difference, ratio
+from selfeval.statistics.intervals import Function, Rate, ratio
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
+from selfeval.statistics.tests import detectable_difference
 
 # As Inspect reads them.
 LETTERS = {

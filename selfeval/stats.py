@@ -2,8 +2,8 @@
 
 Every table has the columns of `COLUMNS`. Recognition: `recognition_table`, `roc_points`,
 `confusion`, contrasts of conditions, results and models. Identity: `identity_table` and its
-comparisons. Juries: `jury_table`. `intervals` has the rates, differences and areas themselves, with
-their intervals and tests.
+comparisons. Juries: `jury_table`. `intervals` has the rates, differences and areas themselves with
+their intervals, `tests` permutations, Holm's adjustment and power.
 """
 
 from selfeval.condition import condition_label
@@ -21,6 +21,6 @@ from selfeval.recognition.counts import confusion
 from selfeval.recognition.measures import recognition_table, roc_points
 from selfeval.roleplay.measures import jury_table
 from selfeval.roleplay.votes import cohen_kappa
-from selfeval.statistics import intervals
+from selfeval.statistics import intervals, tests
 from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.table import COLUMNS, conclusion, default_rows

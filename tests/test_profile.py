@@ -15,7 +15,7 @@ from selfeval.errors import BudgetError, InputError
 from selfeval.profiles.measures import Results, measure
 from selfeval.profiles.profile import read_answers
 from selfeval.profiles.run import FORM, SIZES, USUAL
-from selfeval.statistics.intervals import holm
+from selfeval.statistics.tests import holm
 
 PRICE = "price: {input: 1.0, output: 4.0}"
 REGISTRY = "models:\n" + "".join(

@@ -8,7 +8,8 @@ from recognition_records import row
 
 import selfeval as se
 from selfeval import DATA
-from selfeval.statistics.intervals import Rate, check_level, wild_cluster_p
+from selfeval.statistics.intervals import Rate, check_level
+from selfeval.statistics.tests import wild_cluster_p
 from selfeval.stats import condition_contrasts, recognition_table
 
 Z = check_level(0.95)

@@ -15,7 +15,8 @@ from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import CHANCE, measures_of
-from selfeval.statistics.intervals import Settings, holm, permutation_p
+from selfeval.statistics.resampling import Settings
+from selfeval.statistics.tests import holm, permutation_p
 from selfeval.stats import condition_contrasts, confusion, paired_models, recognition_table
 
 

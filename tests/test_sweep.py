@@ -234,13 +234,13 @@ def test_a_file_added_to_a_folder_that_a_run_names_makes_it_stale_whatever_the_o
     corpus = folder / "corpus"
     corpus.mkdir()
     old = [corpus / f"{name}.jsonl" for name in "az"]
-    for file in old:
-        file.touch()
+    for each in old:
+        each.touch()
     path = write(folder, {"notebook": "rows", "parameters": {"tables": [str(corpus)]}})
     assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
     (corpus / "m.jsonl").touch()
-    for file in old:
-        os.utime(file, (0, 0))
+    for each in old:
+        os.utime(each, (0, 0))
     assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
 
 

@@ -10,8 +10,10 @@ import pandas as pd
 from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, ids, shares
-from selfeval.statistics.intervals import Rate, Settings, rearranged_p
+from selfeval.statistics.intervals import Rate
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import Measure, adjust_p, write
+from selfeval.statistics.tests import rearranged_p
 
 FEW_NAMES = 20
 QUESTION = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]

@@ -33,7 +33,8 @@ from selfeval.identity.measures import (
     risk_sets,
     survival_rates,
 )
-from selfeval.statistics.intervals import Rate, Settings
+from selfeval.statistics.intervals import Rate
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import INVERTED, Measure, adjust_p, write
 
 # what a probe says once a name is given up

@@ -57,8 +57,10 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, ids, truth_codes
-from selfeval.statistics.intervals import Function, Rate, Settings, check_level, ratio, z_scores
+from selfeval.statistics.intervals import Function, Rate, check_level, ratio
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, Planned, adjust_p, write
+from selfeval.statistics.tests import z_scores
 
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")

@@ -13,8 +13,9 @@ from selfeval.estimates.comparisons import compare
 from selfeval.figures.estimates import Estimates
 from selfeval.profiles.run import FORM, Answers
 from selfeval.providers.models import display_names
-from selfeval.statistics.intervals import Area, detectable_difference, holm, inverted_p, mover
+from selfeval.statistics.intervals import Area, mover
 from selfeval.statistics.table import adjust_p
+from selfeval.statistics.tests import detectable_difference, holm, inverted_p
 
 QUESTIONS: Mapping[str, dict] = FORM["rows"]
 LEVEL = 0.95

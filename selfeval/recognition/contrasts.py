@@ -27,7 +27,8 @@ from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate, Settings, Statistic
+from selfeval.statistics.intervals import Difference, Rate, Statistic
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
 
 CONTRASTED = (

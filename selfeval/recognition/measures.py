@@ -31,15 +31,8 @@ from selfeval.reading.parsing import DOUBTFUL
 from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import (
-    Area,
-    Rate,
-    Settings,
-    Statistic,
-    check_level,
-    permutation_p,
-    ratio,
-)
+from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, ratio
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
     INVERTED,
@@ -50,6 +43,7 @@ from selfeval.statistics.table import (
     side_of,
     write,
 )
+from selfeval.statistics.tests import permutation_p
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",

@@ -40,8 +40,9 @@ from typing import Any
 import numpy as np
 
 from selfeval.recognition.counts import Tally
-from selfeval.statistics.intervals import Rate, Statistic, ratio, rearranged_p
+from selfeval.statistics.intervals import Rate, Statistic, ratio
 from selfeval.statistics.table import INVERTED, Measure
+from selfeval.statistics.tests import rearranged_p
 
 ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
 

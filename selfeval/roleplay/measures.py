@@ -44,16 +44,8 @@ from selfeval.roleplay.votes import (
     mean_over,
     read_votes,
 )
-from selfeval.statistics.intervals import (
-    BOUND,
-    Area,
-    Function,
-    Rate,
-    Settings,
-    by_cluster,
-    ratio,
-    two_sides,
-)
+from selfeval.statistics.intervals import BOUND, Area, Function, Rate, by_cluster, ratio, two_sides
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import HALF, INVERTED, Measure, Planned, adjust_p, write
 
 CONTRASTS = (

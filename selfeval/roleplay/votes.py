@@ -19,7 +19,8 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, shares
-from selfeval.statistics.intervals import Function, Rate, Settings, by_cluster, ratio
+from selfeval.statistics.intervals import Function, Rate, by_cluster, ratio
+from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import FEW, Measure, write
 
 ONE_BY_ONE = "debate"

@@ -1,1 +1,1 @@
-"""Estimates with intervals and tests; no evaluation is known here."""
+"""Statistics: `intervals` of any estimate, `resampling`, `tests`, and the `table` of results."""

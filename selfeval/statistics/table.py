@@ -9,16 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from selfeval.statistics.intervals import (
-    BOUND,
-    TIE,
-    Settings,
-    Statistic,
-    bootstrap,
-    detectable_difference,
-    holm,
-    inverted_p,
-)
+from selfeval.statistics.intervals import BOUND, Statistic
+from selfeval.statistics.resampling import TIE, Settings, bootstrap
+from selfeval.statistics.tests import detectable_difference, holm, inverted_p
 
 FEW = 20
 

@@ -1,0 +1,221 @@
+"""Tests: by inversion of an interval and by permutation, their correction for many, and power."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri, stdtrit
+
+from selfeval.statistics.intervals import BOUND, Statistic, ratio
+
+# Arrangements drawn where there are more; with the observed one p is at least .0001.
+DRAWS = 9_999
+# Clusters drawn at a time.
+BLOCK = 200
+
+
+def inverted_p(statistic: Statistic, null: float, z: float) -> np.ndarray:
+    """Return the two-sided p-value whose interval just touches `null`; NaN without an interval.
+
+    z: the normal quantile of the printed interval. It is looked at first, so that p and this
+    interval never disagree, also where an interval does not grow evenly with its level.
+    """
+    shape = np.shape(statistic.value)
+    # The quantiles at which the interval holds `null`, and does not; between them the search goes.
+    inside = np.full(shape, 40.0)
+    outside = np.zeros(shape)
+    middle: Any = z
+    for _ in range(45):
+        low, high = statistic.interval(middle)
+        holds = (low <= null) & (high >= null)
+        inside = np.where(holds, middle, inside)
+        outside = np.where(holds, outside, middle)
+        middle = (inside + outside) / 2
+    has_interval = ~np.isnan(statistic.interval(z)[0])
+    return np.where(has_interval, 2 * ndtr(-outside), np.nan)
+
+
+def permutation_p(values, prompt, author, own: int, *, seed: int = 0) -> float:
+    """Return the two-sided p-value of permuting, within each prompt, which author is the evaluator.
+
+    values: a number per row (a claim, the rank of a score), whose sum over the evaluator's own
+    texts is the statistic; prompt, author: codes. All rows of an author on a prompt move together.
+    Of one claim each it is the conditional Cochran-Mantel-Haenszel test (Birch 1964). NaN where the
+    authors of a prompt have unequal numbers of rows, and without a prompt that has own and other
+    texts.
+    """
+    rows = pd.DataFrame({"prompt": prompt, "author": author, "value": values})
+    if own < 0 or own not in rows["author"].array:
+        return np.nan
+    by_author = rows.groupby(["prompt", "author"])["value"]
+    number = by_author.size().unstack()
+    if (number.max(axis=1) != number.min(axis=1)).any():
+        return np.nan
+    total = by_author.sum().unstack()
+    has_others = total.notna().sum(axis=1) > 1
+    has_own = total[own].notna()
+    compared = total[has_own & has_others]
+    if compared.empty:
+        return np.nan
+    p, _ = rearranged_p(compared.to_numpy(), compared[own].sum(), seed=seed)
+    return p
+
+
+def rearranged_p(
+    options, observed: float, values=(), size: int = 0, *, seed: int = 0
+) -> tuple[float, float]:
+    """Return the two-sided p of a sum over clusters under rearrangement, and the least p possible.
+
+    options: (clusters, most): what each cluster would give under each way of its labels, NaN where
+    there are fewer ways; values: what further clusters give if they are among the `size` that have
+    the label. p is the share of arrangements whose sum is at least as far from their mean as
+    `observed`: of all if there are at most `DRAWS`, else of as many drawn with `seed`, the observed
+    one counted in (Phipson and Smyth 2010). NaN where nothing can change.
+    """
+    options = np.asarray(options, float)
+    if not len(options):
+        options = np.zeros((0, 1))
+    values = np.asarray(values, float)
+    ways = np.isfinite(options).sum(1)
+    choices = math.comb(len(values), size)
+    if choices * math.prod(ways.tolist()) < 2:
+        return np.nan, 1.0
+
+    is_moving = np.nanmax(options, 1) > np.nanmin(options, 1)
+    fixed = np.nanmax(options[~is_moving], 1).sum()
+    centre = (np.nansum(options, 1) / ways).sum()
+    if len(values):
+        centre += size * values.mean()
+    are_few = choices * math.prod(ways[is_moving].tolist()) <= DRAWS
+    if are_few:
+        sums = fixed + _all_sums(options[is_moving], values, size)
+    else:
+        sums = fixed + _drawn_sums(options[is_moving], values, size, seed)
+
+    distance = np.abs(sums - centre)
+    tie = 1e-9 * max(distance.max(), 1)
+    beyond = (distance >= abs(observed - centre) - tie).sum()
+    if are_few:
+        return beyond / len(sums), float((distance >= distance.max() - tie).mean())
+    return (1 + beyond) / (1 + DRAWS), 1 / (1 + DRAWS)
+
+
+def _all_sums(options: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    """Return the sums of all arrangements."""
+    choices = combinations(range(len(values)), size)
+    sums = np.array([values[list(chosen)].sum() for chosen in choices])
+    for row in options:
+        sums = (sums[:, None] + row[np.isfinite(row)]).ravel()
+    return sums
+
+
+def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Return the sums of `DRAWS` random arrangements."""
+    rng = np.random.default_rng(seed)
+    sums = np.zeros(DRAWS)
+    # NaN are sorted last.
+    options = np.sort(options, 1)
+    ways = np.isfinite(options).sum(1, keepdims=True)
+    low = options[:, :1]
+    high = np.nanmax(options, 1, keepdims=True)
+    rise = (high - low)[:, 0]
+    is_high = options == high
+    has_two_values = ((options == low) | is_high | np.isnan(options)).all()
+    first_high = ways - is_high.sum(1, keepdims=True)
+    for start in range(0, len(options), BLOCK):
+        block = slice(start, start + BLOCK)
+        place = rng.random((len(options[block]), DRAWS), np.float32)
+        place *= ways[block].astype(np.float32)
+        if has_two_values:
+            # Claims: their sum is three times as fast as a look-up.
+            is_high = place >= first_high[block].astype(np.float32)
+            sums += low[block].sum()
+            sums += rise[block] @ is_high.astype(float)
+        else:
+            chosen = np.take_along_axis(options[block], place.astype(np.intp), 1)
+            sums += chosen.sum(0)
+    if size == len(values):
+        return sums + values.sum()
+    if size > 0:
+        shuffled = np.argsort(rng.random((DRAWS, len(values))), 1)
+        chosen = shuffled[:, :size]
+        sums += values[chosen].sum(1)
+    return sums
+
+
+def wild_cluster_p(x, y, cluster, which: int = 0, *, draws: int = DRAWS, seed: int = 0) -> float:
+    """Return the two-sided p of one least-squares coefficient by the wild cluster bootstrap.
+
+    x: predictors (rows, k) without an intercept, centred where one is meant; y: (rows,); which: the
+    coefficient that is 0 under the null. The residuals of the fit without it keep or change their
+    signs cluster by cluster (Rademacher), `draws` times, and its cluster-robust t is compared with
+    those of the draws (Cameron et al. 2008). It holds where predictors are skewed and clusters few,
+    and the t of the jackknife rejects too often.
+    """
+    x = np.asarray(x, float)
+    y = np.asarray(y, float)
+    codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    rows_of = [codes == code for code in range(codes.max() + 1)]
+    cross = np.array([x[rows].T @ x[rows] for rows in rows_of])
+    inverse = np.linalg.inv(cross.sum(0))
+    others = np.delete(x, which, axis=1)
+    residual = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
+    scores = np.array([x[rows].T @ residual[rows] for rows in rows_of])
+
+    def squared_t(signs):
+        """Return t squared for each row of signs (draws, clusters)."""
+        # By how much each draw moves the coefficients.
+        moved = signs @ scores @ inverse
+        fitted = moved @ (cross @ inverse[which]).T
+        left_over = signs * (scores @ inverse[which]) - fitted
+        return ratio(moved[:, which] ** 2, (left_over**2).sum(1))
+
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, len(rows_of)))
+    observed = squared_t(np.ones((1, len(rows_of))))[0]
+    beyond = (squared_t(signs) >= observed - BOUND).sum()
+    return float((1 + beyond) / (1 + draws))
+
+
+def holm(p) -> np.ndarray:
+    """Adjust p-values for the number of tests (Holm 1979); NaN is no test and stays NaN."""
+    p = np.asarray(p, float)
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted
+
+
+def detectable_difference(n_prompts, *, sd=0.55, t: bool = False):
+    """Return the true difference that a two-sided test at .05 finds with a chance of 80 %.
+
+    n_prompts: over so many. sd is that of the per-prompt contrast, about .55 for J with one text
+    per prompt and author. Normal approximation; t=True uses t quantiles with n_prompts - 1 degrees
+    of freedom, for few prompts.
+    """
+    n_prompts = np.asarray(n_prompts, float)
+    if t:
+        significant, found = (stdtrit(n_prompts - 1, share) for share in (0.975, 0.8))
+    else:
+        significant, found = ndtri([0.975, 0.8])
+    return (significant + found) * sd / np.sqrt(n_prompts)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def z_scores(h, n1, f, n0):
+    """Return d' and criterion with the correction in proportion to prevalence.
+
+    They are exactly 0 at constant answers. The usual +0.5 / +1 (Hautus 1995) gives an evaluator
+    that never claims a d' above 0 when n1 and n0 differ.
+    """
+    total = np.maximum(n0 + n1, 1)
+    a = n1 / total
+    b = n0 / total
+    zh = ndtri(np.asarray((h + a) / (n1 + 2 * a)))
+    zf = ndtri(np.asarray((f + b) / (n0 + 2 * b)))
+    return zh - zf, -(zh + zf) / 2
