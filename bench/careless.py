@@ -17,16 +17,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {  # the tests that are run first
-    "providers": "client again limits store said likelihood models options",
+    "providers": "client again batches limits store said likelihood models options",
     "statistics": "stats intervals contrasts pairs identity_stats jury_stats likelihood existence foreign",
     "recognition": "recognition authors scoring simulated style likelihood foreign stats contrasts pairs",
-    "identity": "identity identity_suite identity_claims identity_stats",
+    "identity": "identity identity_suite identity_claims identity_stats attack",
     "existence": "existence",
     "roleplay": "roleplay jury roleplay_commands jury_stats",
-    "reading": "scoring forms jury existence",
+    "reading": "patterns scoring forms jury existence",
     "records": "records foreign folders",
-    "figures": "figures tables display cards",
-    "sweep": "sweep sweep_dry kernels studies",
+    "estimates": "tables display compare report",
+    "figures": "figures tables display cards paper_figures",
+    "profiles": "profile",
+    "sweep": "sweep sweep_dry pooled folders kernels studies",
     "": "records foreign scoring models faults_secrets faults_text cli options face pages docs house",
 }
 FILES = {  # and those before them
@@ -57,9 +59,12 @@ FILES = {  # and those before them
     "records/places": "foreign",
     "records/values": "foreign",
     "records/": "records",
+    "estimates/": "tables",
     "figures/plots": "figures",
     "figures/": "tables",
     "sweep/": "sweep",
+    "inspect_logs": "interop",
+    "profiles/": "profile",
     "results": "tables",
     "condition": "records",
     "secrets": "faults_secrets",

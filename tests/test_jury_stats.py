@@ -52,6 +52,12 @@ def both_sources(people, models) -> pd.DataFrame:
 # Hand-computed cases and outside references
 
 
+def test_a_judge_that_decides_after_the_jury_is_no_juror():
+    jury = votes({"a": [0.2, 0.4, 0.6], "b": [0.3, 0.5, 0.9]}).assign(role="juror")
+    judge = votes({"c": [1.0, 1.0, 1.0]}).assign(role="judge")
+    pd.testing.assert_frame_equal(jury_table(pd.concat([jury, judge])), jury_table(jury))
+
+
 def test_a_further_dimension_is_measured_as_the_score_is():
     """Openness, as jurors a and b score it: people .2 and .4, models .9, .7 and one without a score."""
     scores = both_sources({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"a": [0.5, 0.5, 0.5], "b": [0.5, 0.5, 0.5]})

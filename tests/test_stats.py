@@ -277,6 +277,13 @@ def test_bad_options_are_named(options):
 AUTHORS = ("a", "b", "c")
 
 
+@pytest.mark.parametrize(("condition", "said"), [("told=true", "recognises"), ("question=good", "")])
+def test_whether_a_text_is_good_is_a_question_of_quality_and_concludes_nothing_of_recognition(condition, said):
+    claims = {("a", "a"): [True] * 40, ("a", "b"): [False] * 40, ("b", "a"): [True] * 40, ("b", "b"): [True] * 40}
+    table = recognition_table(binary(claims).assign(condition=condition), **FAST)
+    assert row(table, "discrimination")["estimate"] == 1 and row(table, "discrimination")["conclusion"] == said
+
+
 def test_an_empty_name_is_no_answer_and_not_another_name():
     given = {("a", "a"): ["a", None, "x"], ("a", "b"): ["b", None, "a"], ("b", "a"): ["b"] * 3, ("b", "b"): ["a"] * 3}
     frame = naming(given)
