@@ -223,3 +223,30 @@ def test_what_inspect_itself_invalidates_is_left_out(tmp_path, capsys):
         log.write_eval_log(changed, str(tmp_path / name))
         after = se.measure_log(tmp_path / name).set_index(["condition", "statistic"])["n"]
         assert (before - after).max() == 2 and "invalidated are left out: 2." in capsys.readouterr().out
+
+
+def test_tokens_stand_in_a_log_as_inspect_counts_them(tmp_path):
+    from inspect_ai import log
+
+    answers = se.collect_predictions(se.generate_texts(["sim/good", "sim/chance"], 2), "sim/good", tasks="binary_self")
+    spent = [{"prompt": 10 + k, "completion": 1 + k} for k in range(len(answers))]
+    folder = se.save(answers.assign(usage=spent), tmp_path, form="inspect")
+    [file] = folder.glob("*.json")
+    usage = [sample.output.usage for sample in log.read_eval_log(str(file)).samples]
+    counted = [(each.input_tokens, each.output_tokens, each.total_tokens) for each in usage]
+    assert sorted(counted) == [(10 + k, 1 + k, 11 + 2 * k) for k in range(len(answers))]
+
+
+def test_models_are_compared_over_the_samples_that_both_answered(tmp_path):
+    """Both are right about the first six; the last four, which a alone answered, it has wrong."""
+    for model, values in {"a": [1] * 6 + [0] * 4, "b": [1] * 6 + [None] * 4}.items():
+        file = written(tmp_path, s=values)
+        log = json.loads(file.read_text())
+        log["eval"]["model"] = model
+        for sample in log["samples"]:
+            if sample["scores"]["s"]["value"] is None:
+                sample["scores"] = {}
+        (tmp_path / f"{model}.json").write_text(json.dumps(log))
+        file.unlink()
+    gap = se.compare(se.measure_log(tmp_path)).query("statistic == 'rate'").iloc[0]
+    assert gap["estimate"] == 0 and gap["clusters"] == 6

@@ -58,6 +58,13 @@ def test_a_judge_that_decides_after_the_jury_is_no_juror():
     pd.testing.assert_frame_equal(jury_table(pd.concat([jury, judge])), jury_table(jury))
 
 
+def test_a_mean_score_has_its_interval_within_0_and_1():
+    high, low = votes({"a": [1.0, 1.0, 1.0, 0.7]}), votes({"a": [0.0, 0.0, 0.0, 0.3]})
+    for scores, bound in ((high, "high"), (low, "low")):
+        mean = found(jury_table(scores), "mean_score")
+        assert 0 <= mean["low"] < mean["estimate"] < mean["high"] <= 1, bound
+
+
 def test_a_further_dimension_is_measured_as_the_score_is():
     """Openness, as jurors a and b score it: people .2 and .4, models .9, .7 and one without a score."""
     scores = both_sources({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"a": [0.5, 0.5, 0.5], "b": [0.5, 0.5, 0.5]})
