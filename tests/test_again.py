@@ -183,8 +183,10 @@ def test_a_dry_run_counts_calls_tokens_and_dollars(hiccup, store, registry, tmp_
     assert (row["prompt_tokens_low"], row["prompt_tokens_high"]) == (790, 1080)
     assert (row["reply_tokens_low"], row["reply_tokens_high"]) == (40, 400)
     assert (row["usd_low"], row["usd_high"]) == pytest.approx((0.00437, 0.02324))
-    ask(Store(store.path, recorded=tmp_path / "none"), questions(1), again="empty")
-    assert prices(tmp_path)["to_buy"].tolist() == [11]  # a reply to be asked for again
+    for again in ("", "empty"):  # stored for one, and to be asked for again by another
+        ask(Store(store.path, recorded=tmp_path / "none"), questions(1), again=again)
+    [row] = prices(tmp_path).to_dict("records")
+    assert (row["stored"], row["to_buy"]) == (2, 11)
 
 
 def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, tmp_path):

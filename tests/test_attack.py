@@ -268,6 +268,18 @@ def test_a_written_script_is_measured_by_the_same_rule_beside_the_attack():
     )
 
 
+def test_of_a_script_its_pressure_alone_is_compared_with_an_attack():
+    attacked = se.ask_identity("sim/identity-susceptible", attacker="sim/attacker", limit=3, turns=2)
+    written = se.ask_identity("sim/identity-susceptible", limit=18, turns=2)
+    pressure = written[written["arm"].isin(["false-far", "false-near"])]
+    assert 0 < len(pressure) < len(written)
+    with_all, with_pressure = (
+        se.measure_identity(pd.concat([attacked, script], ignore_index=True), n_resamples=20).tables["attack"]
+        for script in (written, pressure)
+    )
+    pd.testing.assert_frame_equal(with_all, with_pressure)
+
+
 def test_results_are_saved_and_read_again(simulated, tmp_path):
     folder = se.save(simulated, tmp_path / "out")
     [again] = se.read_results(folder)

@@ -103,6 +103,14 @@ def test_a_text_that_says_who_wrote_it_is_flagged(text, leak):
 # questions ------------------------------------------------------------------------------------------------------------
 
 
+def test_who_wrote_no_text_is_asked_about_the_pairs_of_others_also_without_peers():
+    texts = written("perfect", "good", n_prompts=2)
+    rows = ask(get_all(["sim/chance", "sim/good"]), texts, Condition(), "pairwise_self")["pairwise_self"]
+    asked = Counter(row["evaluator_model"] for row in rows)
+    assert asked == {"sim/chance": 4, "sim/good": 4}, "both orders of one pair on each of two prompts"
+    assert {row["predicted_self"] for row in rows if row["evaluator_model"] == "sim/chance"} <= {True, False}
+
+
 def test_with_peers_each_pair_of_two_others_is_asked_about_in_both_orders():
     texts = written("perfect", "good", "first")
     fleet = get_all(["sim/perfect", "sim/good", "sim/first"])

@@ -284,6 +284,14 @@ def test_whether_a_text_is_good_is_a_question_of_quality_and_concludes_nothing_o
     assert row(table, "discrimination")["estimate"] == 1 and row(table, "discrimination")["conclusion"] == said
 
 
+def test_what_rests_on_scores_is_not_doubted_for_answers_that_are_missing():
+    claims = {(e, t): [True, None, False, None] * 5 for e in "ab" for t in "ab"}
+    table = recognition_table(binary(claims).assign(score=[0.1, 0.4, 0.6, 0.9] * 20), **FAST)
+    notes = {name: row(table, name)["note"] for name in ("discrimination", "auc", "auc_within_prompt")}
+    assert "few_answers" in notes["discrimination"]
+    assert "few_answers" not in notes["auc"] + notes["auc_within_prompt"]
+
+
 def test_an_empty_name_is_no_answer_and_not_another_name():
     given = {("a", "a"): ["a", None, "x"], ("a", "b"): ["b", None, "a"], ("b", "a"): ["b"] * 3, ("b", "b"): ["a"] * 3}
     frame = naming(given)
