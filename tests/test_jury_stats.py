@@ -58,6 +58,11 @@ def test_a_judge_that_decides_after_the_jury_is_no_juror():
     pd.testing.assert_frame_equal(jury_table(pd.concat([jury, judge])), jury_table(jury))
 
 
+def test_the_verdict_is_that_of_the_last_round():
+    talks = [rounds("debate", [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]], conversation_id=str(k)) for k in range(3)]
+    assert found(jury_table(pd.concat(talks)), "mean_score")["estimate"] == pytest.approx(0.8)
+
+
 def test_a_mean_score_has_its_interval_within_0_and_1():
     high, low = votes({"a": [1.0, 1.0, 1.0, 0.7]}), votes({"a": [0.0, 0.0, 0.0, 0.3]})
     for scores, bound in ((high, "high"), (low, "low")):

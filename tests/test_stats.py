@@ -292,6 +292,15 @@ def test_what_rests_on_scores_is_not_doubted_for_answers_that_are_missing():
     assert "few_answers" not in notes["auc"] + notes["auc_within_prompt"]
 
 
+@pytest.mark.parametrize("silent", ["own", "other"])
+def test_it_is_noted_where_own_or_others_texts_are_left_unanswered_more_often(silent):
+    answers = {"own": [True] * 40, "other": [False] * 40} | {silent: [None] * 30 + [True] * 10}
+    claims = {("a", "a"): answers["own"], ("a", "b"): answers["other"]}
+    table = recognition_table(binary(claims | {("b", "a"): [False] * 40, ("b", "b"): [True] * 40}), **FAST)
+    assert "answers_differ" in row(table, "discrimination")["note"]
+    assert "answers_differ" not in row(table, "discrimination", "b")["note"]
+
+
 def test_an_empty_name_is_no_answer_and_not_another_name():
     given = {("a", "a"): ["a", None, "x"], ("a", "b"): ["b", None, "a"], ("b", "a"): ["b"] * 3, ("b", "b"): ["a"] * 3}
     frame = naming(given)
