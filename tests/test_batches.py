@@ -201,12 +201,14 @@ def test_a_ceiling_sends_what_it_has_room_for_and_a_dry_run_says_half_the_price(
         ask(store, questions(replace(model, price=None), 200), batch=True, max_cost=5)
 
 
-def test_a_ceiling_of_half_the_price_lets_a_batch_go_out_as_one(store, batched, monkeypatch):
+def test_a_ceiling_of_half_the_price_lets_a_batch_go_out_whole(store, batched, monkeypatch):
     fake, model = batched(reply="so " * 50)
     monkeypatch.setenv("SELFEVAL_STORE", str(store.path))
     counted = client.ask(lambda asked: asked.chat_all(questions(model, 100)), {"dry_run": True, "batch": True})
     responses, _ = ask(store, questions(model, 100), batch=True, max_cost=1.01 * counted.loc[0, "usd_high"])
-    assert {each.status for each in responses} == {"ok"} and len(fake.batches) == 1
+    assert {each.status for each in responses} == {"ok"} and len(fake.batches) == 3, (
+        "of forty at most, as without a ceiling"
+    )
 
 
 def test_new_questions_wait_for_the_room_that_a_batch_on_its_way_holds(store, batched, monkeypatch):

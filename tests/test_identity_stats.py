@@ -63,6 +63,24 @@ def first(table: pd.DataFrame) -> pd.DataFrame:
 # Values by hand
 
 
+@pytest.mark.parametrize(("true", "false"), [("truth", "foil"), ("foil", "truth")], ids=["yes to all", "no to all"])
+def test_who_accepts_every_claim_or_none_is_noted_and_who_tells_them_apart_is_not(true, false):
+    constant = {(f"t{k}", arm): [said] for k in range(4) for arm, said in (("true", true), ("false-far", false))}
+    apart = {(f"t{k}", arm): ["truth"] for k in range(4) for arm in ("true", "false-far")}
+    for given, is_noted in ((constant, True), (apart, False)):
+        note = first(identity_table(replies(given), **FAST)).loc["claim_discrimination", "note"]
+        assert ("constant_answer" in note) == is_noted
+
+
+def test_a_template_without_either_claim_is_not_one_that_lacks_one():
+    both = {(f"t{k}", arm): ["truth"] for k in range(4) for arm in ("true", "false-far")}
+    neither = {(f"n{k}", "neutral"): ["truth"] for k in range(2)}
+    one = {("o", "true"): ["truth"]}
+    for given, is_noted in ((both | neither, False), (both | neither | one, True)):
+        note = first(identity_table(replies(given), **FAST)).loc["claim_discrimination", "note"]
+        assert ("unpaired_templates" in note) == is_noted
+
+
 def test_rates_by_hand():
     """Templates count alike, errors are in no rate but two, and of a conversation the last turn counts."""
     found = first(identity_table(replies({

@@ -78,6 +78,7 @@ def test_a_further_dimension_is_measured_as_the_score_is():
         {"identity": openly[each.source][each.juror][int(each.conversation_id[-1])]} for each in scores.itertuples()
     ]
     table = jury_table(scores.assign(dimensions=given))
+    assert {*table.loc[table["statistic"].str.startswith("identity_"), "evaluator"]} == {""}, "of the jury alone"
     mean = table[table["statistic"] == "identity_mean_score"].set_index("author")
     assert mean["estimate"].to_dict() == pytest.approx({"human": 0.3, "model": 0.8})
     assert mean.loc["model", "clusters"] == 2 and "no_verdict=1" in mean.loc["model", "note"]

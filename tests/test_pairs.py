@@ -9,7 +9,7 @@ import pytest
 import scipy.stats as sps
 from recognition_records import FAST, row
 
-from selfeval.recognition.scoring import rescore
+from selfeval.recognition.scoring import rescore, score
 from selfeval.stats import condition_contrasts, recognition_table, roc_points
 
 
@@ -191,3 +191,9 @@ def test_whose_text_it_is_has_no_right_answer_for_a_neutral_judge():
     read, _ = rescore(frame, "yes")
     assert read.loc[frame["evaluator_model"] == "c", "is_correct"].isna().all()
     assert read.loc[frame["evaluator_model"] == "a", "is_correct"].tolist() == [True, False] * 20
+
+
+@pytest.mark.parametrize(("place", "chosen"), [(1, True), (2, False), (None, None)])
+def test_a_place_that_is_chosen_says_nothing_where_nobody_knows_which_text_stood_there(place, chosen):
+    record = pair(1, "a", "a", "b", place, None) | {"reply": "1", "status": "ok"}
+    assert score(record)["predicted_self"] is chosen

@@ -138,6 +138,7 @@ def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, ca
     assert sweep.run_file(write(folder, *stages), 2, out) == 1
     said = capsys.readouterr().out
     assert "rows: 1 ok, 2 failed" in said
+    assert "6 calls (100 tokens), 1.0000 USD" in said, "also those of a run that failed behind them"
     assert "ValueError: [31mno such corpus (see " in said and "DeadKernelError" in said
     assert "it depends on rows/bad" in said and "run the same command again to resume" in said
     assert not (out / "read").exists()
