@@ -5,6 +5,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import resource
 import shutil
 import signal
@@ -18,7 +19,7 @@ import pandas as pd
 import pytest
 from fake_server import FakeServer
 
-from selfeval import DATA
+from selfeval import DATA, ROOT
 from selfeval.providers import models
 from selfeval.providers.store import Store
 
@@ -73,12 +74,19 @@ def pytest_collection_modifyitems(items):
 
 
 def committed():
-    """Return {file: text} of the records and results that the notebooks write again when nbval executes them."""
-    return {file: file.read_text("utf-8") for place in WRITTEN for file in DATA.glob(place) if file.is_file()}
+    """Return {file: text} of the records, results and figures that the notebooks write again when nbval executes
+    them."""
+    files = [file for place in WRITTEN for file in DATA.glob(place)]
+    files += [file for ending in ("svg", "tex", "md") for file in FIGURES.rglob(f"*.{ending}")]
+    return {file: file.read_text("utf-8") for file in files if file.is_file()}
 
 
 def differs(file, was, now):
-    """Tell whether a file holds something else, numbers in tables to four digits: others depend on the machine."""
+    """Tell whether a file holds something else, numbers in tables to four digits and places in figures to a hundredth
+    of a point: others depend on the machine."""
+    if file.suffix == ".svg":
+        (words, places), (words_now, places_now) = (apart(text) for text in (was, now))
+        return words != words_now or places_now != pytest.approx(places, abs=0.01)
     if file.suffix != ".csv":
         return was != now
     try:
@@ -87,6 +95,13 @@ def differs(file, was, now):
         return True
 
 
+def apart(drawing):
+    """Return the words of an SVG, and its numbers with a decimal point; ids and links name what they hold."""
+    drawing = re.sub(r'(?<=["#])(m|p|image)[0-9a-f]{10}(?=["#)])|(?<=base64,)[^"]+', "", drawing)
+    return re.split(r"-?\d+\.\d+", drawing), [float(number) for number in re.findall(r"-?\d+\.\d+", drawing)]
+
+
+FIGURES = ROOT / "figures"
 WRITTEN = ("*/sample/*.jsonl", "results/*/*/*.csv", "results/validation/*.csv")
 BEFORE = {} if _session else committed()
 
