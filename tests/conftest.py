@@ -74,11 +74,16 @@ def pytest_collection_modifyitems(items):
 
 
 def committed():
-    """Return {file: text} of the records, results and figures that the notebooks write again when nbval executes
-    them."""
-    files = [file for place in WRITTEN for file in DATA.glob(place)]
-    files += [file for ending in ("svg", "tex", "md") for file in FIGURES.rglob(f"*.{ending}")]
-    return {file: file.read_text("utf-8") for file in files if file.is_file()}
+    """Return {file: text} of the records and results that the notebooks write again when nbval executes them."""
+    return {file: file.read_text("utf-8") for place in WRITTEN for file in DATA.glob(place) if file.is_file()}
+
+
+def drawn_otherwise():
+    """Return the files that 09 wrote in this session and that are not those in figures/."""
+    written = [file for ending in ("svg", "tex", "md") for file in DRAWN.rglob(f"*.{ending}")]
+    written = [file for file in written if file.stat().st_mtime > BEGAN]
+    shown = {file: FIGURES / file.relative_to(DRAWN) for file in written}
+    return [file for file, ours in shown.items() if differs(file, ours.read_text("utf-8"), file.read_text("utf-8"))]
 
 
 def differs(file, was, now):
@@ -101,7 +106,8 @@ def apart(drawing):
     return re.split(r"-?\d+\.\d+", drawing), [float(number) for number in re.findall(r"-?\d+\.\d+", drawing)]
 
 
-FIGURES = ROOT / "figures"
+FIGURES, DRAWN = ROOT / "figures", DATA / "results" / "figures"
+BEGAN = time.time()
 WRITTEN = ("*/sample/*.jsonl", "results/*/*/*.csv", "results/validation/*.csv")
 BEFORE = {} if _session else committed()
 
@@ -112,6 +118,7 @@ def pytest_sessionfinish(session):
     folder = getattr(session.config, "_tmp_path_factory", None) and session.config._tmp_path_factory._basetemp
     now = committed() if BEFORE else {}
     changed = [file for file, was in BEFORE.items() if differs(file, was, now.get(file, ""))]
+    changed += drawn_otherwise() if BEFORE else []
     leaked = holding(KEY, folder, _folder) if folder and not _session else []
     for what, files in (("is not what is committed:", changed), ("holds the tests' key:", leaked)):
         if files:
