@@ -80,7 +80,7 @@ def committed():
 
 def drawn_otherwise():
     """Return the files that 09 wrote in this session and that are not those in figures/."""
-    written = [file for ending in ("svg", "tex", "md") for file in DRAWN.rglob(f"*.{ending}")]
+    written = [file for ending in ("svg", "tex") for file in DRAWN.rglob(f"*.{ending}")]
     written = [file for file in written if file.stat().st_mtime > BEGAN]
     shown = {file: FIGURES / file.relative_to(DRAWN) for file in written}
     return [file for file, ours in shown.items() if differs(file, ours.read_text("utf-8"), file.read_text("utf-8"))]
