@@ -1,6 +1,7 @@
 """Rates, ceilings and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
 
 import asyncio
+import socket
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from test_client import Clock, Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
 from selfeval.providers import endpoint, limits
+from selfeval.providers.budget import Ceiling
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
 from selfeval.providers.request import Request, user
@@ -195,3 +197,13 @@ def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store,
     asked = [entry["body"]["model"] for entry in fake.ledger]
     assert asked.count("m") <= 20 + endpoint.IN_A_ROW + 4 and asked.count("other") == 60
     assert all(r.status == "ok" for r in responses[60:]) and tally.calls == 60 + 60 - tally.failed
+
+
+def test_what_a_process_that_died_had_reserved_counts_as_spent_and_nobody_waits_for_it(store):
+    """It may have been billed; a claim of a process that is at work would be waited for."""
+    dead = f"{socket.gethostname()}:999999:1.00"
+    with store.change() as connection:
+        claim = ("theirs", dead, time.time(), 1.0, "shared")
+        connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", claim)
+    with pytest.raises(BudgetError, match=r"\$1\.0000 of the ceiling of \$1 are spent"):
+        asyncio.run(asyncio.wait_for(store.claim("ours", Ceiling("shared", 1.0), 0.4), 20))

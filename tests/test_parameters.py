@@ -202,3 +202,29 @@ SMALLEST = {
 def test_a_notebook_runs_with_the_smallest_design_that_it_takes(stem, study, tmp_path_factory, server):
     assert seen(stem, SMALLEST[stem], study, tmp_path_factory.mktemp("seen"), server)
     assert SMALLEST.keys() == NOTEBOOKS.keys()
+
+
+REFUSED = {
+    "01_generate_texts": {"models": ["sim/good", "my/a"], "limit": 1},
+    "02_collect_predictions": {
+        "models": ["my/a"],
+        "corpus": "{texts}",
+        "limit": 1,
+        "asking": {"allow_strangers": True},
+    },
+    "04_identity": {"models": "my/a", "limit": 1, "n_resamples": 2},
+    "06_jury": {"agent": "sim/talker", "jurors": "my/a", "humans": 1, "arms": "independent"},
+    "07_existence": {"models": "my/a", "names": 1, "templates": 1},
+    "14_interrogation": {"models": "my/a", "attacker": "sim/attacker", "turns": 1, "limit": 1, "n_resamples": 2},
+}
+
+
+@pytest.mark.parametrize("stem", REFUSED)
+def test_a_notebook_whose_calls_failed_says_so_at_its_end_and_how_to_make_these_alone(stem, study, tmp_path, server):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "faults", lambda index, body: "401")
+        patch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+        given = {name: filled(value, study) for name, value in REFUSED[stem].items()}
+        place = "corpus" if stem == "01_generate_texts" else "out"
+        with pytest.raises(AssertionError, match=r"^\d+ calls failed; run again to make only these\. The first: .*401"):
+            run_notebook(stem, **given, **{place: str(tmp_path / "out")})

@@ -62,6 +62,15 @@ ROWS = pd.DataFrame(
 )
 
 
+def test_each_group_of_a_paper_table_has_its_heading_above_its_rows():
+    rows = pd.DataFrame({"model": ["a", "b", "c"], "form": ["yes or no", "yes or no", "JSON"]})
+    text = se.figures.latex(rows, label="t", caption="c", note="n", group="form")
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    headings = [k for k, line in enumerate(lines) if "textit" in line]
+    assert [re.search(r"textit\{(.+?)\}", lines[k])[1] for k in headings] == ["yes or no", "JSON"]
+    assert [line.split()[0] for line in lines[headings[0] + 1 : headings[1]]] == ["a", "b"]
+
+
 def test_a_jurys_table_has_whole_juries_or_its_jurors():
     [result] = se.read_results("results/demo/jury")
     juries, jurors = se.table(result, "auc"), se.table(result, "leniency", jurors=True)
