@@ -364,6 +364,15 @@ def test_a_reply_that_costs_nothing_has_a_price_and_one_without_has_none(store, 
     assert ("price unknown for 3 calls" in str(tally)) == bool(unknown)
 
 
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_that_stands_apart_from_the_text_is_kept(store, registry, field):
+    body = completion({"model": "m"}, "YES")
+    body["choices"][0]["message"][field] = "It sounds like me."
+    with Raw([json.dumps(body)]) as fake:
+        [response], _ = ask(store, questions(mine(registry, fake), 1))
+    assert (response.text, response.reasoning) == ("YES", "It sounds like me.")
+
+
 # limits of rate -------------------------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,12 @@ def own(table: pd.DataFrame) -> pd.Series:
     return table[(table["evaluator"] == "a") & (table["statistic"] == "self_accuracy")].iloc[0]
 
 
+def test_a_comparison_calls_models_by_the_names_of_both_results():
+    may, june = recognition(18), recognition(9)
+    may.names, june.names = {"a": "Anna"}, {"a": "Anna, June", "b": "Bert"}
+    assert se.compare(may, june).names == {"a": "Anna", "b": "Bert"}
+
+
 def test_a_result_compared_with_itself_has_no_difference(may, capsys):
     table = se.compare(may, may)
     assert len(table) and (table["estimate"].dropna() == 0).all() and (table["p"].dropna() == 1).all()
