@@ -3,7 +3,7 @@
 Each is a slip that somebody could make and that changes a result, a cost or a file. The list was written from the
 package alone, before looking at the tests. A change is made in a work tree of its own; first the tests of its file are
 run, then those of its room, then, if they pass, all others without the notebooks. What is printed at the end was not
-noticed. It takes about an hour on two idle cores and is not part of `make test`; that each change still fits the code
+noticed. It takes two to three hours on two idle cores and is not part of `make test`; that each change still fits the code
 is (`bench/test_careless.py`). A run of tests that could not be made, such as of a file that is not there, is no notice:
 it is listed as broken.
 """
@@ -29,6 +29,7 @@ ROOMS = {  # the tests that are run first
     "figures": "figures tables display cards paper_figures",
     "profiles": "profile",
     "sweep": "sweep sweep_dry pooled folders kernels studies",
+    "notebooks": "parameters paper_figures notebooks",
     "": "records foreign scoring models faults_secrets faults_text cli options face pages docs house",
 }
 FILES = {  # and those before them
@@ -71,7 +72,8 @@ FILES = {  # and those before them
     "paths": "records",
     "": "records",
 }
-CHANGES = [  # file below selfeval/, what stands there, what somebody wrote instead
+NBVAL = "--nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg tests/test_style.py"
+CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what somebody wrote instead
     # asking
     ("providers/replies.py", "float(reset) / 1000 - time.time()", "float(reset) - time.time()"),
     ("providers/replies.py", 'status = "refusal"', 'status = "ok"'),
@@ -224,6 +226,259 @@ CHANGES = [  # file below selfeval/, what stands there, what somebody wrote inst
         "        with contextlib.suppress(OSError):\n            temporary.unlink(missing_ok=True)",
         "        pass",
     ),
+    # a second list, over all rooms and notebooks
+    ("providers/client.py", "self.cost += response.cost or 0.0", "self.cost = response.cost or 0.0"),
+    ("providers/client.py", "self.unpriced += response.cost is None", "self.unpriced += not response.cost"),
+    (
+        "providers/client.py",
+        "            or len(response.earlier) >= self._times\n",
+        "            or len(response.earlier) > self._times\n",
+    ),
+    (
+        "providers/client.py",
+        "earlier = [*before.earlier, before.status] if before else []",
+        "earlier = [before.status] if before else []",
+    ),
+    ("providers/client.py", "cost = 0.0 if has_failed else amount", "cost = amount if has_failed else 0.0"),
+    ("providers/client.py", "if len(names) > 1:\n            several", "if len(names) > 2:\n            several"),
+    ("providers/batches.py", "ceiling, amount / (1 + self.batch))", "ceiling, amount)"),
+    ("providers/batches.py", "if call.key in self._asked]  # others", "]  # others"),
+    ("providers/batches.py", "call.model.in_batches(), attempts=1", "call.model, attempts=1"),
+    ("providers/batches.py", "status != 408):  # it was not taken", "status != 409):  # it was not taken"),
+    ("providers/replies.py", "reasoning=apart or in_parts or marked", "reasoning=in_parts or marked"),
+    (
+        "providers/replies.py",
+        'elif ended in ("filtered", "length", "refusal"):',
+        'elif ended in ("filtered", "refusal"):',
+    ),
+    (
+        "providers/replies.py",
+        "status = int(code) if code.isdigit() else 502",
+        "status = int(code) if code.isdigit() else 400",
+    ),
+    ("providers/store.py", "LIKE ? ORDER BY key", "LIKE ?"),
+    ("providers/store.py", 'query += " OR (purse = ? AND owner <> ?)"', 'query += " OR (purse = ? AND owner = ?)"'),
+    ("providers/dry_runs.py", "paid = 1 - share_in_batches / 2", "paid = 1 - share_in_batches"),
+    ("providers/dry_runs.py", 'if line["to_buy"] or line["key"] not in requests:', 'if line["key"] not in requests:'),
+    ("providers/models.py", "return [given] if isinstance(given, str) else list(given)", "return list(given)"),
+    ("recognition/counts.py", "known < SCORED * rows", "known <= rows"),
+    (
+        "recognition/counts.py",
+        "np.choose(self.position, [np.nan, self.score, 1 - self.score])",
+        "np.choose(self.position, [np.nan, self.score, self.score])",
+    ),
+    ("recognition/counts.py", 'name.mask(name == "")', "name"),
+    (
+        "recognition/counts.py",
+        'is_another_name = (answer < 0) & rows["named"].notna()',
+        "is_another_name = answer < -1",
+    ),
+    ("recognition/measures.py", "return rate.mean(self.valid & ~self.is_own)", "return rate.mean(self.valid)"),
+    (
+        "recognition/measures.py",
+        "few = evaluators.isin(evaluators[is_doubtful]) & ~is_rate & ~rests_on_scores",
+        "few = evaluators.isin(evaluators[is_doubtful]) & ~is_rate",
+    ),
+    (
+        "recognition/measures.py",
+        'return chance.mask(np.isin(question, ["better", "good"]))',
+        'return chance.mask(np.isin(question, ["better"]))',
+    ),
+    ("recognition/measures.py", "return (low > 0) | (high < 0)\n", "return low > 0\n"),
+    (
+        "recognition/measures.py",
+        "is_other = np.arange(self.n.shape[2]) != self.own_author[:, None]",
+        "is_other = np.arange(self.n.shape[2]) >= 0",
+    ),
+    ("recognition/pairs.py", "return ~unknown & (first ^ second)", "return ~unknown & first"),
+    ("recognition/pairs.py", "without_habit = values[rows] - side[rows] * habit", "without_habit = values[rows]"),
+    ("recognition/pairs.py", "alike = one * other + (1 - one) * (1 - other)", "alike = one * other"),
+    (
+        "recognition/pairs.py",
+        "bias = first_rate.mapped(lambda rate: rate - 0.5)",
+        "bias = first_rate.mapped(lambda rate: 0.5 - rate)",
+    ),
+    ("recognition/pairs.py", "shared = tally.kept(np.isin(tally.pair, tally.against.pair))", "shared = tally"),
+    (
+        "recognition/run.py",
+        "sets = _pairs(group, evaluator, peers or evaluator.id not in authors)",
+        "sets = _pairs(group, evaluator, peers)",
+    ),
+    ("recognition/run.py", 'if is_chosen or condition.prevalence == "natural":', "if True:"),
+    (
+        "recognition/run.py",
+        "sets: Iterable = [_rotated(group, turn, seed)]",
+        "sets: Iterable = [_rotated(group, 0, seed)]",
+    ),
+    (
+        "recognition/scoring.py",
+        'if condition.get("about"):\n        yes = None',
+        'if condition.get("about"):\n        yes = True',
+    ),
+    (
+        "recognition/scoring.py",
+        "return None, chosen == place if chosen and place else None",
+        "return None, chosen == place if chosen else None",
+    ),
+    (
+        "recognition/scoring.py",
+        "if isinstance(said, bool):\n            return None, said",
+        "if isinstance(said, bool):\n            return None, not said",
+    ),
+    ("identity/measures.py", "is_unpaired = known.any(0) & ~has_all", "is_unpaired = ~has_all"),
+    (
+        "identity/measures.py",
+        "np.isin(accept_true.value + accept_false.value, (0, 2))",
+        "np.isin(accept_true.value + accept_false.value, (0, 1))",
+    ),
+    ("identity/measures.py", 'adopted = replies["stance"] == "foil"', 'adopted = replies["stance"] != "truth"'),
+    (
+        "identity/measures.py",
+        'both = share.unstack("arm").reindex(columns=[*FALSE]).dropna()',
+        'both = share.unstack("arm").reindex(columns=[*FALSE]).fillna(0)',
+    ),
+    (
+        "identity/attack.py",
+        "open_forks = [fork for fork in forks if fork.turn < turns]",
+        "open_forks = [fork for fork in forks if fork.turn <= turns]",
+    ),
+    (
+        "identity/attack.py",
+        "foil = pool[len(design) // len(strategies) % len(pool)]",
+        "foil = pool[len(design) % len(pool)]",
+    ),
+    (
+        "identity/attack.py",
+        'speaker = "A" if message["role"] == "user" else "B"',
+        'speaker = "B" if message["role"] == "user" else "A"',
+    ),
+    (
+        "identity/attacked.py",
+        'of_model["strategy"].isna() & of_model["arm"].isin(FALSE)',
+        'of_model["strategy"].isna()',
+    ),
+    ("identity/attacked.py", "if not is_paired:", "if is_paired:"),
+    (
+        "identity/published.py",
+        'return response.status not in ("error", "length") and',
+        'return response.status != "error" and',
+    ),
+    ("identity/published.py", 'other="Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4"', 'other="GPT-4"'),
+    (
+        "roleplay/measures.py",
+        'within=SHARE)\n        yield Measure("mean_score"',
+        'within=None)\n        yield Measure("mean_score"',
+    ),
+    (
+        "roleplay/measures.py",
+        'seats = (votes.seats == evaluator) | (evaluator == "")',
+        "seats = votes.seats == votes.seats",
+    ),
+    ("roleplay/measures.py", "if is_of_jury and measure.statistic in", "if measure.statistic in"),
+    (
+        "roleplay/votes.py",
+        'frame["cluster"] = frame["pair"].where(frame["pair"] != "", frame["conversation_id"])',
+        'frame["cluster"] = frame["conversation_id"]',
+    ),
+    ("roleplay/votes.py", 'frame = frame[frame["role"] == "juror"]', 'frame = frame[frame["role"] != "judge "]'),
+    ("roleplay/votes.py", "return self.score[:, :, -1]", "return self.score[:, :, 0]"),
+    (
+        "roleplay/run.py",
+        "return [symbols[(place + row + column) % size] for place in places]",
+        "return [symbols[(place + row) % size] for place in places]",
+    ),
+    (
+        "roleplay/run.py",
+        'if arm == "independent":\n            return seats',
+        'if arm in ("independent", "reask"):\n            return seats',
+    ),
+    ("roleplay/scoring.py", 'if match["revised"] or _says_two(line, tag):', 'if match["revised"]:'),
+    ("roleplay/scoring.py", 'if not line.lstrip().startswith((">", "＞"))]', "]"),
+    (
+        "roleplay/scoring.py",
+        "own = [score for score, is_repeated in valid if not is_repeated]",
+        "own = [score for score, is_repeated in valid]",
+    ),
+    ("existence/measures.py", "difference.kish = real.kish + invented.kish", "difference.kish = real.kish"),
+    (
+        "records/foreign.py",
+        'files[file] = {"hints": True, **files[file]}',
+        'files[file] = {**files[file], "hints": True}',
+    ),
+    (
+        "records/foreign.py",
+        'pooled = rows[texts.transform("nunique") > 1]',
+        'pooled = rows[texts.transform("nunique") > 2]',
+    ),
+    ("records/foreign.py", "unused -= set(table)", "unused -= set(headings)"),
+    ("estimates/comparisons.py", "if first != second:\n        alone", "if first < second:\n        alone"),
+    (
+        "estimates/comparisons.py",
+        "names = dict(second.names or {}) | dict(first.names or {})",
+        "names = dict(first.names or {})",
+    ),
+    (
+        "estimates/summaries.py",
+        'said["FP"] = counts["n"].where(claims & ~is_own, 0)',
+        'said["FP"] = counts["n"].where(claims, 0)',
+    ),
+    ("estimates/summaries.py", "rows = rows[is_juror == jurors]", "rows = rows[is_juror]"),
+    ("profiles/run.py", "if price > SHARE * max_cost:", "if price > max_cost:"),
+    (
+        "profiles/run.py",
+        'dollars = dry_runs.prices(counts)["usd_low"]',
+        'dollars = dry_runs.prices(counts)["usd_high"]',
+    ),
+    ("inspect_logs.py", '    "P": 0.5,\n', '    "P": 1,\n'),
+    (
+        "inspect_logs.py",
+        "latest_first = created.sort_values(ascending=False",
+        "latest_first = created.sort_values(ascending=True",
+    ),
+    ("inspect_logs.py", "elif n < planned:", "elif n > planned:"),
+    ("sweep/runs.py", "latest = max(latest, file.stat().st_mtime)", "latest = file.stat().st_mtime"),
+    ("sweep/runs.py", 'if name == "AssertionError" and "run again" in text:', 'if "run again" in text:'),
+    (
+        "sweep/runs.py",
+        'for file in (folder / name, *(folder / name).glob("*.jsonl")):',
+        "for file in (folder / name,):",
+    ),
+    ("sweep/pooled.py", "return of_others | own", "return own"),
+    ("sweep/execute.py", "return 3 if is_unanswered else 0", "return 0"),
+    ("sweep/execute.py", 'if run.status in ("ok", "failed"):', 'if run.status == "ok":'),
+    ("figures/plots.py", 'is_silent = counts["predicted"] == NONE', 'is_silent = counts["predicted"] != NONE'),
+    ("figures/plots.py", 'null = rows["statistic"].map(dict.fromkeys(differences, 0.0))', "null = 0.0"),
+    ("figures/papers.py", "if group != last:", "if not body:"),
+    (
+        "notebooks/03_self_recognition.ipynb",
+        'of_others = by_author[by_author[\\"own\\"] == 0].mean()',
+        "of_others = by_author.mean()",
+    ),
+    ("notebooks/04_identity.ipynb", "limit=limit, **design)", "limit=0, **design)"),
+    ("notebooks/06_jury.ipynb", "higher.mean() + equal.mean() / 2", "higher.mean()"),
+    (
+        "notebooks/06_jury.ipynb",
+        "half = stats.t.ppf(0.95, df) * standard_error",
+        "half = stats.t.ppf(0.975, df) * standard_error",
+    ),
+    (
+        "notebooks/09_paper_figures.ipynb",
+        'bootstrap = table[table[\\"method\\"] == \\"percentile\\"]',
+        'bootstrap = table[table[\\"method\\"] != \\"percentile\\"]',
+    ),
+    (
+        "notebooks/09_paper_figures.ipynb",
+        'FOILS = {\\"a sibling\'s\\": \\"sibling\\", \\"another maker\'s\\": \\"another maker\\"}',
+        'FOILS = {\\"another maker\'s\\": \\"sibling\\", \\"a sibling\'s\\": \\"another maker\\"}',
+    ),
+    (
+        "notebooks/09_paper_figures.ipynb",
+        'is_persona = study[\\"evaluator\\"].str.endswith(\\"-writer\\")\\n",\n    "study = study[~is_persona]',
+        'is_persona = study[\\"evaluator\\"].str.endswith(\\"-writer\\")\\n",\n    "study = study[:]',
+    ),
+    ("notebooks/14_interrogation.ipynb", "survival *= kept.loc[at_risk, turn].mean()", "survival *= kept[turn].mean()"),
+    ("notebooks/07_existence.ipynb", '{\\"names\\": names,', '{\\"names\\": 6,'),
+    ("notebooks/01_generate_texts.ipynb", 'errors.append(failure[\\"error\\"])', "pass"),
 ]
 
 
@@ -254,15 +509,22 @@ def main() -> None:
     sys.exit(1 if unnoticed or broken else 0)
 
 
+def path_of(file: str) -> str:
+    """Return where a file stands, from the root."""
+    return file if file.startswith("notebooks/") else f"selfeval/{file}"
+
+
 def tests_first(file: str) -> tuple[str, str]:
-    """Return the tests that are run first for a file of the package, those of its own and those of its room."""
+    """Return the tests that are run first for a file, those of its own and those of its room."""
+    if file.startswith("notebooks/"):
+        return f"{NBVAL} {file}", ROOMS["notebooks"]
     own = next(tests for name, tests in FILES.items() if file.startswith(name))
     return own, ROOMS[file.partition("/")[0] if "/" in file else ""]
 
 
 def _noticed(tree: Path, file: str, before: str, after: str) -> str:
     """Return the test that fails with a change, "" where none does."""
-    path = tree / "selfeval" / file
+    path = tree / path_of(file)
     text = path.read_text("utf-8")
     if text.count(before) != 1:
         raise BrokenError(f"{file} has {text.count(before)} times, and not once, what is to be changed: {before!r}")
@@ -278,7 +540,9 @@ def _noticed(tree: Path, file: str, before: str, after: str) -> str:
 
 def _failing(tree: Path, words: str) -> str:
     """Return the first test that fails in these files of tests, in all for none; "" where all pass."""
-    tests = [f"tests/test_{word}.py" for word in words.split()] or ["tests", "bench"]
+    tests = words.split()
+    if not words.startswith("--"):
+        tests = [f"tests/test_{word}.py" for word in tests] or ["tests", "bench"]
     # Without -x: a run in several processes that is stopped at its first failure ends as interrupted.
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not model", *tests]
     done = subprocess.run(command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True)
