@@ -10,6 +10,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import httpx2
 import openai  # noqa: F401  its import takes half a second, which is no part of a deadline
 import pytest
 from aiohttp import web
@@ -413,6 +414,16 @@ def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
     limited, overloaded = (replies.classify(status, error("Wait")["error"] | body, headers) for status in (429, 503))
     assert limited.wait == pytest.approx(seconds) and limited.outcome == "throttled"
     assert overloaded.outcome == ("transient" if seconds is None else "throttled")
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"), [(None, "transient"), ("bad_gateway", "transient"), ("429", "throttled"), (400, "rejected")]
+)
+def test_an_error_that_travels_as_a_success_is_one_by_its_own_number_or_passes(code, outcome):
+    response = httpx2.Response(200, json={"error": {"message": "Upstream failed.", "code": code}})
+    with pytest.raises(replies.Failure) as failure:
+        replies.read_body(response)
+    assert failure.value.outcome == outcome
 
 
 @pytest.mark.parametrize(("faults", "least", "most"), [(["429"], 599, 599.1), (["429-none"] * 3, 7, 10.6)])
