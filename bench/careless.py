@@ -253,7 +253,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "providers/replies.py",
-        "status = int(code) if code.isdigit() else 502",
+        "status = int(code) if code.isdigit() else NUMBERS.get(code, 502)",
         "status = int(code) if code.isdigit() else 400",
     ),
     ("providers/store.py", "LIKE ? ORDER BY key", "LIKE ?"),

@@ -417,7 +417,16 @@ def test_each_form_of_a_wait_is_read(monkeypatch, headers, body, seconds):
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"), [(None, "transient"), ("bad_gateway", "transient"), ("429", "throttled"), (400, "rejected")]
+    ("code", "outcome"),
+    [
+        (None, "transient"),
+        ("bad_gateway", "transient"),
+        ("429", "throttled"),
+        (400, "rejected"),
+        ("rate_limit_exceeded", "throttled"),
+        ("insufficient_quota", "fatal"),
+        ("invalid_api_key", "fatal"),
+    ],
 )
 def test_an_error_that_travels_as_a_success_is_one_by_its_own_number_or_passes(code, outcome):
     response = httpx2.Response(200, json={"error": {"message": "Upstream failed.", "code": code}})

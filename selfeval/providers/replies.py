@@ -38,6 +38,8 @@ REFUSES = re.compile(
     "|invalid|must|should|(?:greater|less) than",
     re.I,
 )
+# what words in the place of an error's number stand for, by OpenAI's names
+NUMBERS = {"insufficient_quota": 429, "rate_limit_exceeded": 429, "invalid_api_key": 401}
 NEEDED = {
     "model",
     "messages",
@@ -172,7 +174,7 @@ def read_body(response, key: str = "") -> dict:
         error = {"message": error or response.text[:200]}
     if status == 200:  # an error that travels as a success carries its own number
         code = str(error.get("code", ""))
-        status = int(code) if code.isdigit() else 502
+        status = int(code) if code.isdigit() else NUMBERS.get(code, 502)
     failure = classify(status, error, response.headers)
     failure.status = status
     failure.from_api = bool({"error", "message"} & fields.keys())
