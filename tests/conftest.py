@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import warm_kernels
 from fake_server import FakeServer
 
 from selfeval import DATA, ROOT
@@ -27,9 +28,10 @@ FULL = os.environ.get("SELFEVAL_FAULTS") == "full"  # `make faults`
 KEY = "-".join(("sk", "secret", "0123456789"))  # in pieces: no file of the repository holds it
 
 # jsonschema does without this check of a format that no notebook has: its import takes a second in every process.
-QUICK = "import sys; sys.modules['rfc3987_syntax'] = None; "
-PAPERMILL = [sys.executable, "-c", QUICK + "from papermill.__main__ import papermill; papermill()"]
 sys.modules.setdefault("rfc3987_syntax", None)
+_quick = str(Path(__file__).parent / "quick")
+if _quick not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_quick, os.environ.get("PYTHONPATH")]))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # after a shell's `&` it is ignored, by children too
 
@@ -52,20 +54,34 @@ if not _session:
 SLOW = "test_stud test_pri test_fau test_emb test_chain test_sweep test_kernels test_clus test_page test_note 0".split()
 
 
-class Notebooks:
-    """What nbval executes runs on the recordings, and without progress bars; the tests do not."""
+# Files whose subject is a process, its kernel and its end, by how their names begin, and the notebooks.
+OWN_KERNELS = "test_kernels test_cluster test_faults test_chain test_no 0 1".split()
+
+
+class Environment:
+    """What nbval executes runs on the recordings, without progress bars, in Jupyter's own kernels; most tests have
+    kernels that have imported the libraries already, and nothing of the rest."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):
-        for name in ("SELFEVAL_REPLAY", "TQDM_DISABLE"):
-            if item.path.suffix == ".ipynb":
-                os.environ[name] = "1"
-            else:
-                os.environ.pop(name, None)
+        is_notebook = item.path.suffix == ".ipynb"
+        has_own = item.path.stem.startswith(tuple(OWN_KERNELS))
+        wanted = {
+            "SELFEVAL_REPLAY": "1" if is_notebook else None,
+            "TQDM_DISABLE": "1" if is_notebook else None,
+            "JUPYTER_PATH": None if has_own else f"{os.environ['SELFEVAL_TESTS']}/jupyter",
+        }
+        for name, value in wanted.items():
+            os.environ.pop(name, None)
+            if value:
+                os.environ[name] = value
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(Notebooks())  # a conftest's own hooks are for the tests beside it alone
+    config.pluginmanager.register(Environment())  # a conftest's own hooks are for the tests beside it alone
+    if not _session and not config.option.collectonly:
+        kernels = warm_kernels.start(_folder)
+        config.add_cleanup(kernels.stdin.close)
 
 
 def pytest_collection_modifyitems(items):

@@ -6,7 +6,6 @@ import sys
 
 import nbformat
 import pytest
-from conftest import QUICK
 from papermill import inspect_notebook
 from written_files import run_kernel
 
@@ -107,7 +106,6 @@ def test_nbval_names_the_cell_in_which_one_decimal_changed(tmp_path):
     cells[1].outputs = [shown]
     nbformat.write(notebook, tmp_path / "changed.ipynb")
     options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg")]
-    code = QUICK + "import pytest; sys.exit(pytest.main())"
-    command = [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", *options, "changed.ipynb"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "changed.ipynb"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "1 failed, 1 passed" in result.stdout and "::Cell 1 - " in result.stdout, result.stdout
