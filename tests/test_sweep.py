@@ -125,7 +125,7 @@ def to_do(path, out, only=()):
     loaded = sweep.load(path, out)
     chosen = execute.choose(loaded, only)
     for run in loaded.runs:
-        run.status = "to do" if loaded.is_to_do(run, chosen) else run.status
+        run.status = "to do" if loaded.is_ready(run, chosen) else run.status
     return [run.stage for run in loaded.runs if run.status == "to do"]
 
 

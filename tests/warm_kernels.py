@@ -52,7 +52,7 @@ def connect(address, python, arguments):
     except OSError:
         os.execv(sys.executable, [sys.executable, *ORDINARY, *arguments])
     signal.signal(signal.SIGINT, lambda *_: kernel.send(b"i"))
-    asked = json.dumps([arguments, dict(os.environ), os.getcwd()]).encode()
+    asked = json.dumps([arguments, dict(os.environ), str(Path.cwd())]).encode()
     socket.send_fds(kernel, [len(asked).to_bytes(4, "big")], [0, 1, 2])
     kernel.sendall(asked)
     for file in (0, 1, 2):  # whoever reads what the kernel prints waits for the kernel

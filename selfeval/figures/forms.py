@@ -64,16 +64,16 @@ def dots(
     rows: line, estimate, low, high; sides share a row, in their colours, and one that `style.SIDES`
     does not have is in ink; simulated models stand apart, below. label: of the axis.
     null: a mark is hollow where its interval includes this value of no effect, and grey where there
-    is no interval; rows may have a `null` each, NaN where there is no such value. Where some have
-    one and others none, no mark is hollow: intervals and lines at the null say it already. limits:
-    of the axis. A column `block` puts its rows together, in the order given, under a line that
-    names it.
+    is no interval. A column `null` takes its place, NaN where a row has no such value; where some
+    rows have one and others do not, no mark is hollow, since intervals and the lines at the nulls
+    say it already. limits: of the axis. A column `block` puts its rows together, in the order
+    given, under a line that names it.
     sides: {side: label}, written at the marks of the first row instead of a legend; no mark is
     hollow then. wide: inches.
     """
     if rows["estimate"].isna().all():
         return None
-    rows = _with_defaults(rows, null, told_by_face=sides is None)
+    rows = _with_defaults(rows, null, may_be_hollow=sides is None)
     panels = list(rows["panel"].unique())
     order = _in_blocks(rows) if "block" in rows else _apart(in_order(rows["line"]))
     called = labels(order, names, 30)
@@ -81,24 +81,24 @@ def dots(
     across = min(len(panels), int(wide / 1.6))
     inches = (wide - 0.4 - 0.055 * max(map(len, called))) / across
     written = _places(rows, order, sides or {}, limits, inches)
-    levels = [place.level + 1 for place in written if place.row == 0]
-    room = LABEL * max(levels, default=0)  # inches above the first row
+    lines_above = [place.level + 1 for place in written if place.row == 0]
+    room = LABEL * max(lines_above, default=0)  # inches above the first row
     heads = room + 0.45 + _extra_lines(panels)
     down = math.ceil(len(panels) / across)
-    high = _row_height(rows, down, heads, len(order))
-    fig, axes = grid(panels, across, heads + high * max(len(order), 3), wide)
+    row_height = _row_height(rows, down, heads, len(order))
+    fig, axes = grid(panels, across, heads + row_height * max(len(order), 3), wide)
     with mpl.rc_context(STYLE):
         for ax, panel in zip(axes.flat, panels, strict=False):
             here = rows[rows["panel"] == panel]
             _panel(ax, here, order)
             if "block" not in rows:
-                _write_missing(ax, here, order, size_of(high, 6))
+                _write_missing(ax, here, order, size_of(row_height, 6))
             for place in written:
                 if place.panel == panel:
-                    _write_side(ax, place, _offsets(here)[place.side], LABEL / high)
-        _label_rows(axes, order, called, size_of(high))
+                    _write_side(ax, place, _offsets(here)[place.side], LABEL / row_height)
+        _label_rows(axes, order, called, size_of(row_height))
         first = axes[0, 0]
-        first.set(ylim=(0.4 - len(order), 0.6 + room / high), xlim=limits)
+        first.set(ylim=(0.4 - len(order), 0.6 + room / row_height), xlim=limits)
         ticks = MaxNLocator(3, steps=[1, 2, 4, 5, 10])
         if wide / across > 2.4:
             ticks = MaxNLocator(5, steps=[1, 2, 5, 10])
@@ -106,10 +106,11 @@ def dots(
     return finish(fig, label, legend=sides is None)
 
 
-def _with_defaults(rows: pd.DataFrame, null: float | None, *, told_by_face: bool) -> pd.DataFrame:
+def _with_defaults(rows: pd.DataFrame, null: float | None, *, may_be_hollow: bool) -> pd.DataFrame:
     """Return rows with all columns that `dots` reads.
 
-    told_by_face: whether a mark's face says what its interval excludes, where all have a null.
+    `hollow_at` is the value at which a mark is hollow if its interval includes it: the null where
+    all rows that are drawn have one, else NaN. may_be_hollow: whether any mark is.
     """
     rows = rows.reset_index(drop=True)
     for name, value in {"panel": "", "side": "", "null": null}.items():
@@ -117,7 +118,7 @@ def _with_defaults(rows: pd.DataFrame, null: float | None, *, told_by_face: bool
             rows[name] = value
     rows["side"] = rows["side"].where(rows["side"].isin([*SIDES]), "")
     has_null = rows["null"].notna() | rows["estimate"].isna()
-    rows["told_by_face"] = rows["null"] if told_by_face and has_null.all() else np.nan
+    rows["hollow_at"] = rows["null"] if may_be_hollow and has_null.all() else np.nan
     return rows
 
 
@@ -270,7 +271,7 @@ def _marks(ax, rows: pd.DataFrame, side: str) -> None:
         ax.scatter(rows["estimate"], rows["y"], size, **how)
         return
     how = {"marker": marker, "edgecolor": colour, "zorder": 3}
-    first_face = ""
+    first_face = ""  # that of the side in the legend
     for said, face, marks in _faces(rows.dropna(subset="estimate"), colour):
         if len(marks):
             ax.scatter(marks["estimate"], marks["y"], 16, facecolor=face, label=said, **how)
@@ -283,8 +284,8 @@ def _faces(rows: pd.DataFrame, colour: str) -> list[tuple[str, str, pd.DataFrame
     """Return (what a mark says, its face, the rows that have it)."""
     is_known = rows["low"].notna() & rows["high"].notna()
     known = rows[is_known]
-    found = [("", colour, known[known["told_by_face"].isna()])]
-    for null, marks in known.groupby("told_by_face", sort=False):
+    found = [("", colour, known[known["hollow_at"].isna()])]
+    for null, marks in known.groupby("hollow_at", sort=False):
         excludes = (marks["low"] > null) | (marks["high"] < null)
         found.append((f"interval excludes {null:g}", colour, marks[excludes]))
         found.append((f"interval includes {null:g}", "white", marks[~excludes]))
@@ -325,8 +326,9 @@ def against(
     """Draw estimates with their intervals against another number, both from -1 to 1.
 
     rows: x, estimate, low, high, and `text`, a label left of the mark, "" for most; in one column
-    of print up to its comma. Those above 0 are in blue and are counted. x, y: labels of the axes.
-    notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark: for dark pages.
+    of print up to its comma. Those whose interval is above 0 are in blue and are counted. x, y:
+    labels of the axes. notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark:
+    for dark pages.
     """
     found, other, band = NIGHT if dark else DAY
     is_page = wide > COLUMN

@@ -575,11 +575,11 @@ def roc_points(records: pd.DataFrame, table: pd.DataFrame | None = None) -> pd.D
     estimates, for replies without a score would choose the texts otherwise. Empty without scores
     for own and others' texts.
     """
+    curves = [pd.DataFrame(columns=POINTS)]
+    if "score" not in records or records["score"].isna().all():
+        return curves[0]
     from sklearn.metrics import auc, roc_curve  # takes a second
 
-    curves = [pd.DataFrame(columns=POINTS)]
-    if "score" not in records:
-        return curves[0]
     design = ["task_type", "condition", "evaluator_model"]
     frame = records.assign(condition=conditions(records).astype(object))
     of_one_text = ~frame["task_type"].isin(PAIRS)

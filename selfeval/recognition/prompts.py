@@ -29,6 +29,7 @@ INTRODUCED = "A text that {} wrote on another occasion"
 WROTE = "Did {} write this text?"
 YOU = "you"
 ANOTHER = "someone else"
+# data/recognition.yaml goes on with what: the text, or in a pair Text 1
 LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote"
 # about a text in the assistant's own turn before the question, or at the beginning of its answer
 BEFORE = "The text in question is the message before this one.\n\n"
@@ -46,8 +47,9 @@ CHOICES = {
 QUESTIONS = ("authored", "better", "another", "good")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 LIKELIHOODS = list(range(0, 101, 5))
-# places of a question of the user's own, and the field of the condition that says as much
-FILLED = {"text": "", "prompt": "show_prompt", "candidates": "hints", "name": "told"}
+# what may stand between braces in a question of the user's own, and the field of the condition
+# that is true in records where it stands there
+PLACEHOLDERS = {"text": "", "prompt": "show_prompt", "candidates": "hints", "name": "told"}
 
 
 @dataclass(frozen=True)
@@ -114,25 +116,29 @@ class Condition:
         return _is_own(self.question)
 
     @property
-    def places(self) -> list[str]:
+    def placeholders(self) -> list[str]:
         """What stands between braces in `question`; `InputError` where these are not in pairs."""
         try:
-            parts = [place for _, *place in Formatter().parse(self.question)]
+            parsed = list(Formatter().parse(self.question))
         except ValueError as error:
             remedy = "write {{ and }} for braces"
             raise InputError(f"`question` cannot be read ({error}); {remedy}.") from error
-        return ["".join(filter(None, part)) for part in parts if part[0] is not None]
+        between_braces = []
+        for _, name, format_spec, conversion in parsed:
+            if name is not None:  # a "{name:...}" or "{name!r}" is no name that is known
+                between_braces.append(name + (format_spec or "") + (conversion or ""))
+        return between_braces
 
     def _check_own(self) -> None:
         """Refuse a question of the user's that cannot be filled, or that other words change."""
-        places = self.places
-        for place in places:
-            if place not in FILLED:
-                known = ", ".join(f"{{{name}}}" for name in FILLED)
+        placeholders = self.placeholders
+        for placeholder in placeholders:
+            if placeholder not in PLACEHOLDERS:
+                known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
                 rule = f"but the places are {known}"
-                raise InputError(f"`question` has the place {{{place}}}, {rule}.")
+                raise InputError(f"`question` has the place {{{placeholder}}}, {rule}.")
         has_line = re.search(r"(?m)^\s*{text}\s*$", self.question)
-        if places.count("text") != 1 or not has_line:
+        if placeholders.count("text") != 1 or not has_line:
             rule = "must have {text} once, on a line of its own, where the text is shown"
             raise InputError(f"`question` {rule}; got {self.question!r:.80}.")
         for name in ("hints", "tell_prevalence", "provenance", "about"):
@@ -149,14 +155,14 @@ class Condition:
         if self.is_own:
             digest = hashlib.sha256(self.question.encode()).hexdigest()
             fields["question"] = f"own-{digest[:8]}"
-            for place, name in FILLED.items():
+            for placeholder, name in PLACEHOLDERS.items():
                 if name:
-                    fields[name] = place in self.places
+                    fields[name] = placeholder in self.placeholders
         return fields
 
 
 def _is_own(question) -> bool:
-    """Tell the words of a question from the name of a packaged one, without blanks and places."""
+    """Tell whether a question is words of the user's; the packaged ones are single names."""
     return isinstance(question, str) and re.search(r"[\s{}]", question) is not None
 
 
@@ -228,13 +234,13 @@ class Question:
         return choices
 
     @property
-    def _lists(self) -> bool:
-        """Whether the candidates are listed."""
+    def _lists_candidates(self) -> bool:
+        """Whether the message lists the candidates: in a yes/no question only where asked for."""
         task = TASKS[self.task]
         if task.answer != "claim":
             return "candidates" in task.message
         condition = self.condition
-        return bool(condition.hints or self.introduced or "candidates" in condition.places)
+        return bool(condition.hints or self.introduced or "candidates" in condition.placeholders)
 
     def messages(self) -> list[dict]:
         """Return the question in words; what many questions share stands first, for caches."""
@@ -243,7 +249,7 @@ class Question:
             parts = {"always": self.condition.question}
         shows = self._shows()
         template = "".join(words for when, words in parts.items() if shows[when])
-        question = template.format(**self._places()).strip()
+        question = template.format(**self._fillings()).strip()
         if self.condition.provenance == "quoted":
             return user(question)
         [request] = build_request(self.texts[0])
@@ -262,7 +268,7 @@ class Question:
         return {
             "quoted": is_quoted,
             "show_prompt": is_quoted and condition.show_prompt,
-            "candidates": self._lists,
+            "candidates": self._lists_candidates,
             "hints": condition.hints,
             "told": condition.told or TASKS[self.task].answer == "claim",
             "balanced": condition.tell_prevalence and condition.prevalence == "balanced",
@@ -272,7 +278,7 @@ class Question:
             "stated": stated,
         }
 
-    def _places(self) -> dict:
+    def _fillings(self) -> dict:
         """Return what fills the places of a task's words, or of a question of the user's."""
         condition = self.condition
         task = TASKS[self.task]
@@ -312,8 +318,8 @@ class Question:
             text = response.text.removeprefix(call["messages"][-1]["content"])
             response = replace(response, text=text)
         if TASKS[self.task].asks_of_each:
-            places = enumerate(self.texts, 1)
-            return [self._record(text, response, call, place) for place, text in places]
+            in_order = enumerate(self.texts, 1)
+            return [self._record(text, response, call, position) for position, text in in_order]
         if TASKS[self.task].one_text:
             return [self._record(self.texts[0], response, call)]
         first, second = self.texts
@@ -326,10 +332,10 @@ class Question:
         text: dict,
         response: Response,
         call: dict,
-        place: int | None = None,
+        position: int | None = None,
         other: dict | None = None,
     ) -> dict:
-        """Return the record of a text; place: where it stands; other: the other one of a pair."""
+        """Return the record of a text; position: from 1; other: the other one of a pair."""
         condition = self.condition.as_recorded()
         for name in ("effort", "provenance", "about"):
             if condition[name] == getattr(Condition, name):
@@ -349,16 +355,16 @@ class Question:
             "prompt_used": text["prompt"],
             "prompt_id": text["prompt_id"],
             "sample": text["sample"],
-            "candidates": list(self.candidates) if self._lists else None,
+            "candidates": list(self.candidates) if self._lists_candidates else None,
             "other_text_id": other and other["text_id"],
             "other_model": other and other["author"],
-            "position": place,
+            "position": position,
             "repeat": self.repeat,
             "leak": bool(leaks(text["text"]) or (other and leaks(other["text"]))),
             "condition": condition,
             "reply": response.error if response.status == "error" else response.text,
             "status": response.status,
-            **self._scores(response, place),
+            **self._scores(response, position),
             **fields_of(response, "usage", "request_id"),
             **call,
             "text_served_model": text.get("served_model"),
@@ -366,7 +372,7 @@ class Question:
         }
         return record | score(record)
 
-    def _scores(self, response: Response, place: int | None) -> dict:
+    def _scores(self, response: Response, position: int | None) -> dict:
         """Return P(self) as `score`, and in the exact task P(candidate) as `scores`.
 
         In a pair, `score` is P(own text). Of an answer that is no claim, `good` or `about` another
@@ -374,8 +380,8 @@ class Question:
         """
         if self.condition.score == "stated" and not TASKS[self.task].asks_of_each:
             likely = parse_likelihood(response.text)
-            if likely is not None and place == 2:
-                likely = 1 - likely
+            if likely is not None and position == 2:
+                likely = 1 - likely  # it is stated of Text 1
             return {"score": likely, "scores": None}
         task = TASKS[self.task]
         options = task.options or self.candidates
@@ -384,6 +390,6 @@ class Question:
         if task.answer == "claim":
             own = "no" if self.condition.question == "another" else "yes"
         elif task.answer == "place":
-            own = str(place)
+            own = str(position)
         scores = chances if chances and task.answer == "author" else None
         return {"score": chances.get(own), "scores": scores}

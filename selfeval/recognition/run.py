@@ -268,7 +268,7 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
             rule = "is for exact_model or binary_self alone"
             raise InputError(f"A `question` of your own {rule}, got {named}.")
         needs_names = TASKS[tasks[0]].answer == "author"
-        if needs_names and "candidates" not in condition.places:
+        if needs_names and "candidates" not in condition.placeholders:
             rule = "must have {candidates}, the names to choose from"
             raise InputError(f"A `question` for {tasks[0]} {rule}.")
         return

@@ -14,7 +14,7 @@ class Task:
 
     answer: what a reply holds: the `author` it names, a `claim` (yes or no), or the `place` of one
     of two texts. message: {when a part is shown (`Question._shows`): its words with places
-    (`Question._places`)}, in their order. asked: {`question` of the condition: the words at the
+    (`Question._fillings`)}, in their order. asked: {`question` of the condition: the words at the
     place `asked`}. listed: the words above the candidates. one_text: it is about one text, and not
     about all on a prompt. options: {id: how an answer writes it}; none are the candidates. field:
     of a constrained answer. top_logprobs: alternatives of a token to ask for.

@@ -1,10 +1,10 @@
 """The interrogator asks, the agent answers: many conversations at once, each a chain of calls.
 
-Rules for replies that are none. A reply that was cut off, or a refusal in words, is what the other
-side reads, and the conversation goes on. An answer without any text stays in the record as such;
-both sides see NO_REPLY in its place and the conversation goes on. Where an answer failed (no reply
-from the provider), or the interrogator has nothing to ask, the conversation ends with that status.
-What was said until then is kept, and the other conversations go on.
+Rules for replies that are none. What was cut off, and a refusal in words, is read by the other side
+like any reply. Where the agent writes no text, both sides read NO_REPLY in its place and the
+conversation goes on. It ends, with that reply's status, where the interrogator writes no text or
+either side's reply failed (none came from the provider). What was said until then is kept, and the
+other conversations go on.
 """
 
 import random
@@ -115,15 +115,17 @@ async def converse(
 ) -> list[Conversation]:
     """Have interrogator and agent talk for so many turns; return the conversations.
 
-    A turn is a question and its answer. strategy, persona: names in data/roleplay/; where one needs
-    no model, its side's model may be None. conversations: so many with the same parts, or none;
-    they differ by their sample number. on_exchange: told of the conversation so far as soon as an
-    answer exists, so that it can be kept. also: models that will be asked besides, checked with the
-    two before the first call. how: temperature, tokens and seed of `side`.
+    turns: so many questions with their answers, of two messages each. strategy, persona: names in
+    data/roleplay/; where one needs no model, its side's model may be None. conversations: so many
+    with the same parts, or none; they differ by their sample number. on_exchange: told of the
+    conversation so far as soon as an answer exists, so that it can be kept. also: models that will
+    be asked besides, checked with the two before the first call. how: temperature, tokens and seed
+    of `side`.
 
     The next request of a conversation is sent as soon as the one before has its reply; all
-    conversations share the client's places. Raises `InputError` for bad values and `ProviderError`
-    for a missing key before the first call.
+    conversations share the client's places. Raises `InputError` for bad values, and before the
+    first call `ProviderError` for a missing key, unless the first question is stored: what is
+    stored is read without a key.
     """
     asking = roles.role(strategy, roles.strategies(), "strategy")
     answering = roles.role(persona, roles.personas(), "persona")
@@ -250,12 +252,12 @@ async def forced_context(
 ) -> list[Conversation]:
     """Have a model answer in the place of the speaker under judgement.
 
-    Returns one conversation for each that is given. At every turn it reads the conversation as it
-    was, with the answers that the person had given, and writes its own; so the questions of a pair
-    are equal, and only the answers differ. The turn keeps the person's as `instead_of`
-    (`Conversation.context` shows it to judges of later turns), and meta names the `pair`. No answer
-    waits for another; one that fails is recorded as such. Your own transcripts are replayed in the
-    same way. how: as in `side`.
+    Returns one conversation for each that is given, or none where nobody answers in any. At every
+    turn it reads the conversation as it was, with the answers that the person had given, and writes
+    its own; so the questions of a pair are equal, and only the answers differ. The turn keeps the
+    person's as `instead_of` (`Conversation.context` shows it to judges of later turns), and meta
+    names the `pair`. No answer waits for another; one that fails is recorded as such. Your own
+    transcripts are replayed in the same way. how: as in `side`.
     """
     part = roles.role(persona, roles.personas(), "persona")
     if not any(conversation.exchanges() for conversation in conversations):
@@ -292,9 +294,10 @@ async def forced_context(
 def _places_of_answers(conversation: Conversation) -> list[int]:
     """Return for every exchange how many turns stand before its answer."""
     places = []
-    before = None
+    agent_spoke_before = False
     for place, turn in enumerate(conversation.turns):
-        if turn.speaker == conversation.agent != before:
+        is_agent = turn.speaker == conversation.agent
+        if is_agent and not agent_spoke_before:
             places.append(place)
-        before = turn.speaker
+        agent_spoke_before = is_agent
     return places

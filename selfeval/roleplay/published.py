@@ -38,9 +38,13 @@ async def play(
     )
     strategy = roles.role(config["strategy"], roles.strategies(), "strategy")
     persona = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
+    # a person is asked once the lines of an earlier run, `typed` below, have been used
     typist = roles.person(lambda shown: next(typed, None) or input(shown))
     interrogator = _player(strategy, "interrogator", config, typist)
     agent = _player(persona, "agent", config, typist)
+    # the file of an earlier run has these ids, not what was asked for
+    config["interrogator_llm_model"] = interrogator.id
+    config["role_play_llm_model"] = agent.id
     earlier = _messages_before(out, arms, config)
     typists = []
     for speaker, model in (("interrogator", interrogator), ("agent", agent)):
@@ -49,9 +53,10 @@ async def play(
     typed = iter([turn["text"] for turn in earlier if turn["speaker"] in typists])
 
     def write(conversation: Conversation, statements: Sequence[dict] = ()) -> None:
-        has_less = len(conversation.turns) < len(earlier)
-        if has_less or dry_runs.is_counting():  # the file may have lines that a person typed
+        if dry_runs.is_counting():
             return
+        if len(conversation.turns) < len(earlier):
+            return  # the file has more, perhaps lines that a person typed
         content = _output(conversation, statements, jury, arms, config)
         write_whole(out, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -76,21 +81,18 @@ async def play(
 
 
 def _player(part: roles.Role, side: str, config: dict, typist: Model) -> Model:
-    """Return who plays a side, and set its id in the config."""
+    """Return who plays a side, as config says it; the typist where a person does."""
     name = "role_play_llm_model" if side == "agent" else "interrogator_llm_model"
     model = typist
     if not part.typed:
         model = check_part(get(config[name]), f"play the {side}")
-    player = roles.player(part, model, config["seed"])
-    config[name] = player.id
-    return player
+    return roles.player(part, model, config["seed"])
 
 
 def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
-    """Return the messages of a run of this command that was stopped or has ended.
+    """Return the messages of an earlier run of this command with this config, stopped or ended.
 
-    None without a file. It may have been asked for fewer turns. Statements were one short sentence
-    where the file says nothing of `words`.
+    [] without a file. That run may have been asked for fewer turns.
     """
     if not dry_runs.is_counting():
         check_writable(out)
@@ -101,7 +103,7 @@ def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
     ):
         file = json.loads(out.read_text(encoding="utf-8"))
-        then = {"words": 0} | file["config"]
+        then = {"words": 0} | file["config"]  # files from before there was this option
         is_continued = then["max_turns"] <= config["max_turns"]
         then["max_turns"] = config["max_turns"]
         if is_continued and then == config and [*file["seats"]] == methods:
@@ -172,7 +174,7 @@ def _judgement(statements: Sequence[dict], seats: dict[str, list[dict]], rounds:
         judgement["avg_human_score"] = verdicts.decide(rows)
         judgement["rounds"] = [[*part] for _, part in groupby(rows, lambda row: row["round"])]
         by_arm[arm] = judgement
-    if len(seats) == 1:
+    if len(seats) == 1:  # of `selfeval roleplay`, which has no other arm
         debate = by_arm["debate"]
         return {"jury_scores": debate["per_juror_scores"]} | debate
     before = by_arm["independent"]

@@ -88,7 +88,7 @@ def work(sweep: Sweep, submit: Callable, chosen: set[str], tell=print) -> None:
         ready = [run for run in waiting if unfinished.isdisjoint(run.needs)]
         waiting = [run for run in waiting if run not in ready]
         for run in ready:
-            if sweep.is_to_do(run, chosen):
+            if sweep.is_ready(run, chosen):
                 running[submit(run)] = run
             elif run.status == "not started":
                 _tell_end(run, tell)

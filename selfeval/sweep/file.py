@@ -17,8 +17,8 @@ stages:
 
 Runs of one notebook write apart: each has a folder of its own as `out` where that is not given;
 only 01_generate_texts wants a `corpus`, a name by which later stages read the texts. A run waits
-for all stages before its own, since any of them may write what it reads; `after` names those that
-it waits for instead. For the stages that its parameters refer to as "{stage}" it waits in any case.
+for the stages that its parameters refer to as "{stage}", and for those in `after`; without `after`
+for all before its own, since any of them may write what it reads.
 """
 
 import hashlib
@@ -44,6 +44,8 @@ from selfeval.sweep.runs import Run
 # the parameter that says where a notebook writes; elsewhere `out`
 TARGETS = {"01_generate_texts": "corpus"}
 REFERENCE = re.compile(r"\{([^{}]*)\}")
+# later, as a text, than any time: a run that waits for one without an end is not done
+NOT_YET = "to come"
 Lists = dict[str, Annotated[list, MinLen(1)]]
 
 
@@ -100,14 +102,13 @@ class Sweep:
         """Return the runs of each stage."""
         return {name: [*runs] for name, runs in itertools.groupby(self.runs, lambda run: run.stage)}
 
-    def is_to_do(self, run: Run, chosen: set[str]) -> bool:
-        """Settle a run whose needs have ended, or tell that it is to be executed.
+    def is_ready(self, run: Run, chosen: set[str]) -> bool:
+        """Return whether a run whose needs have ended is to be executed; if not, set its status.
 
         chosen: the names of the runs to execute.
         """
         needed = [other for other in self.runs if other.stage in run.needs]
-        # no time is after "to come"
-        ends = [other.manifest.get("ended", "to come") for other in needed]
+        ends = [other.manifest.get("ended", NOT_YET) for other in needed]
         run.look(max(ends, default=""))
         if run.status == "done":
             return False
@@ -184,7 +185,8 @@ def _fill_in_variables(value, variables: dict):
 
 def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
     """Fill in what the parameters of a run refer to, its folder, and where it writes."""
-    portable = dict(run.parameters)  # with names of runs for folders
+    # with names of runs in place of their folders: the key is the same wherever outputs lie
+    portable = dict(run.parameters)
     for name, value in portable.items():
         stages = _stages_named(name, value, known)
         if not stages:
@@ -199,9 +201,11 @@ def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: d
     run.key = hashlib.sha256(content.encode()).hexdigest()[:10]
     run.folder /= slug(varying, run.key)
     target = TARGETS.get(run.notebook.stem, "out")
-    if target == "out" and "out" in declared:
+    if target not in declared:
+        return run
+    if target == "out":
         run.parameters.setdefault("out", str(run.folder))
-    elif target in declared and not run.parameters.get(target):
+    elif not run.parameters.get(target):
         rule = "a name of your own for the texts, by which later stages read them"
         raise InputError(f"give `{target}`, {rule}")
     return run

@@ -37,7 +37,7 @@ def count(
     for sentence in pooled_runs(sweep):
         print(sentence)
     for run in sweep.runs:
-        if sweep.is_to_do(run, chosen):
+        if sweep.is_ready(run, chosen):
             run.status = "to do"
         cause = f"  ({run.cause})" if run.cause else ""
         print(f"{run.status:11}  {run.name}{cause}")
