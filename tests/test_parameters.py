@@ -18,9 +18,11 @@ import selfeval as se
 from selfeval import ROOT
 from selfeval.paths import committed_runs
 from selfeval.records.tables import write_jsonl
+from selfeval.records.texts import read_texts
 
 FLEET = ["sim/good", "sim/chance"]
 JURORS = ["sim/juror-lenient", "sim/juror-stern", "sim/juror-steady"]
+PLACES = {"01_generate_texts": ["corpus"], "15_identity_details": []}  # parameters that say where it writes
 HANDED_ON = {"again", "concurrency", "asking"}
 TURN = {"speaker": "agent", "text": "Nobody you know, I fear."}
 TALK = {"conversation_id": "t", "source": "human", "turns": [{"speaker": "q", "text": "Who are you?"}, TURN]}
@@ -30,7 +32,7 @@ ASKED = {"models": ["my/a"]}
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, "
     f"developer: {display}}}\n"
-    for name, display in {"a": "Anna", "b": "Bert"}.items()
+    for name, display in {"a": "Anna", "b": "Bert", "c": "Cora"}.items()
 )
 
 # {notebook: (its parameters here, {parameter: entry})}; names in braces are files of the study below
@@ -74,12 +76,29 @@ NOTEBOOKS = {
         "answer_types": ["likert"], "templates": 2, "reasoning": True, "constrained": (ASKED, True), "iterations": 2,
         "temperature": (ASKED, 0.3), "seed": (ASKED, 1),
     }),
+    "10_implicit_explicit": (
+        {"corpus": "{ours}", "models": ["my/a", "my/b"], "predictions": ["{said}"], "n_resamples": 20}, {
+            "corpus": "{others_of_ours}", "models": ["my/a", "my/c"], "predictions": ["{said_later}"], "show_prompt": False,
+            "limit": 2, "n_resamples": 30, "level": 0.9, "seed": 1,
+        }),
+    "11_recognition_details": ({"predictions": ["{answers}"], "corpus": "{texts}", "n_resamples": 20}, {
+        "predictions": ["{few}"], "columns": ({"predictions": ["{columns}"]}, {"said": "reply"}),
+        "authors": ({"predictions": ["{called}"], "corpus": ""}, {"GPT-4o": "sim/chance"}),
+        "reread": ({"predictions": ["{turned}"]}, "yes"), "corpus": "", "n_resamples": 30, "judge": "my/a",
+        "level": 0.9, "seed": 1,
+    }),
     "14_interrogation": (
         {"models": ["sim/identity-drifts"], "attacker": "sim/attacker", "limit": 2, "turns": 2, "n_resamples": 20}, {
             "models": ["sim/identity-yields"], "attacker": "my/b", "strategies": ["role"], "turns": 3,
             "limit": 3, "repeats": 2, "script": False, "temperature": ({"attacker": "my/b"}, 0.1),
             "n_resamples": 30, "seed": 1,
         }),
+    "15_identity_details": ({"models": ["sim/identity-wavers"], "limit": 4, "n_resamples": 20, "turns": 1}, {
+        "models": ["sim/identity-susceptible"], "simulated": ["sim/identity-correct"], "suite": "suite/persona.yaml",
+        "arms": ["neutral"], "near": ({"arms": ["false-near"]}, ["anthropic/claude-3-haiku"]), "repeats": 2,
+        "turns": ({"limit": 12}, 0), "scoring": ({"judge": "my/a"}, "judge"),
+        "judge": "my/b", "limit": 5, "n_resamples": 2, "seed": 1,
+    }),
 }  # fmt: skip
 
 
@@ -102,6 +121,14 @@ def study(tmp_path_factory, server):
     answers = se.collect_predictions(texts)
     talks = se.converse("sim/talker", "sim/talker", turns=2, people=2)
     verdicts = se.judge(talks, JURORS, ["independent", "reask"], out=str(folder / "verdicts"))
+    ours = [
+        {"author": f"my/{author}", "prompt": prompt, "text": f"{author} on {prompt} is " + "so " * ord(author)}
+        for author in "ab" for prompt in ("rain", "snow", "wind", "hail", "fog")
+    ]  # fmt: skip
+    ours = pd.DataFrame(read_texts(ours))
+    asked = se.collect_predictions(ours, tasks="binary_self").drop(columns=["predicted_self", "is_correct"])
+    said = asked.assign(reply=[["YES", "NO", "NO"][number % 3] for number in range(len(asked))])
+    said_later = said.assign(reply=said["reply"].map({"YES": "NO", "NO": "YES"}))
     recorded = answers["predicted_self"].map(lambda said: not said, "ignore")
     frames = {
         "texts": texts, "others": se.generate_texts(["sim/good", "sim/perfect"], 3),
@@ -110,6 +137,7 @@ def study(tmp_path_factory, server):
         "columns": answers.rename(columns={"reply": "said"}), "turned": answers.assign(predicted_self=recorded),
         "called": answers.drop(columns="reply").replace({"predicted_model": {"sim/chance": "GPT-4o"}}),
         "talks": pd.DataFrame([TALK]), "verdicts": verdicts,
+        "ours": ours, "others_of_ours": ours[ours["prompt"] != "rain"], "said": said, "said_later": said_later,
         "pair": se.collect_predictions(texts, "sim/good", tasks="pairwise_self", limit=1),
     }  # fmt: skip
     paths = {"verdicts": str(folder / "verdicts" / "verdicts.jsonl")}
@@ -139,13 +167,13 @@ def seen(stem, parameters, study, folder, server):
     """Return what a notebook prints, shows and writes with these parameters, as one text."""
     key = stem, repr(sorted(parameters.items(), key=str))
     if key not in SEEN:
-        place = "corpus" if stem == "01_generate_texts" else "out"
         given = {name: filled(value, study) for name, value in parameters.items()}
         out = folder / f"run {len(SEEN)}"
+        places = {place: str(out) for place in PLACES.get(stem, ["out"])}
         server.ledger.clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SELFEVAL_STORE", str(folder / f"store {len(SEEN)}" / "replies.sqlite"))
-            texts = [run_notebook(stem, shown=text_of, **given, **{place: str(out)})]
+            texts = [run_notebook(stem, shown=text_of, **given, **places)]
         texts += [file.read_text() for file in sorted(out.rglob("*")) if file.suffix in (".csv", ".jsonl")]
         texts += sorted(json.dumps(entry["body"]) for entry in server.ledger)
         SEEN[key] = "\n".join(texts).replace(str(out), "")
