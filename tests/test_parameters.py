@@ -78,8 +78,8 @@ NOTEBOOKS = {
     }),
     "10_implicit_explicit": (
         {"corpus": "{ours}", "models": ["my/a", "my/b"], "predictions": ["{said}"], "n_resamples": 20}, {
-            "corpus": "{others_of_ours}", "models": ["my/a", "my/c"], "predictions": ["{said_later}"], "show_prompt": False,
-            "limit": 2, "n_resamples": 30, "level": 0.9, "seed": 1,
+            "corpus": "{others_of_ours}", "models": ["my/a", "my/c"], "predictions": ["{said_later}"],
+            "show_prompt": False, "limit": 2, "n_resamples": 30, "level": 0.9, "seed": 1,
         }),
     "11_recognition_details": ({"predictions": ["{answers}"], "corpus": "{texts}", "n_resamples": 20}, {
         "predictions": ["{few}"], "columns": ({"predictions": ["{columns}"]}, {"said": "reply"}),
