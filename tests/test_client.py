@@ -557,6 +557,17 @@ def test_responses_come_in_the_order_of_the_requests(store, server):
     assert (tally.calls, tally.stored) == (1, 60)
 
 
+@pytest.mark.parametrize("before", [["<think>", "so", "</think>", "\n\n"], ["<think>", "so", "</think>\n"], []])
+def test_the_tokens_of_a_reply_begin_with_its_answer_whatever_was_thought_before(store, registry, before):
+    tokens = [*before, "YES", "."]
+    body = completion({"model": "m"}, "".join(tokens))
+    rows = [{"token": token, "logprob": -0.5, "top_logprobs": []} for token in tokens]
+    body["choices"][0]["logprobs"] = {"content": rows}
+    with Raw([json.dumps(body)]) as fake:
+        [response], _ = ask(store, questions(mine(registry, fake), 1))
+    assert [token for token, *_ in response.logprobs] == ["YES", "."] and response.text == "YES."
+
+
 def test_a_reply_carries_what_it_cost(store, server):
     fake = server(reply="YES", cost=0.25)
     model = get("openai:gpt-4.1-mini")

@@ -10,7 +10,7 @@ from test_client import Clock, Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
 from selfeval.providers import endpoint, limits
-from selfeval.providers.budget import Ceiling
+from selfeval.providers.budget import Ceiling, share
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
 from selfeval.providers.request import Request, user
@@ -110,6 +110,13 @@ def spent(store, name):
 
 DEAR = """providers: {{mine: {{base_url: '{}', hosted: true, answer_tokens: 1000}}}}
 models: [{{id: 'dear', provider: mine, display: Dear, price: {{input: 0, output: 10_000}}}}]"""
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 5])
+def test_each_host_of_a_sweep_has_its_part_of_the_ceiling(hosts, monkeypatch, capsys):
+    for name, value in share(20, hosts).items():
+        monkeypatch.setenv(name, value)
+    assert Ceiling.of().most == 20 / hosts and "20 USD" in capsys.readouterr().out
 
 
 def test_what_a_killed_process_had_in_flight_counts_as_spent(store, server, registry, monkeypatch):
