@@ -70,6 +70,15 @@ def test_every_author_writes_on_every_prompt_and_ids_are_stable():
     assert again[0]["text_id"] == texts[0]["text_id"], "a text's id depends on what else the corpus holds"
 
 
+def test_people_and_models_who_write_to_one_length_are_asked_about_under_one_condition():
+    texts = se.generate_texts("sim/good", "chats", limit=3, words=30)
+    assert texts["author"].value_counts().to_dict() == {"human": 3, "sim/good": 3}
+    by_people = texts[texts["author"] == "human"]
+    assert {*by_people["prompt_id"]} == {*texts["prompt_id"]} and by_people["words"].between(15, 45).all()
+    conditions = se.collect_predictions(texts, "sim/good")["condition"]
+    assert [condition["words"] for condition in conditions] == [30] * 12
+
+
 def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
     replies = iter([Response("", "empty"), Response("half a", "length"), Response(status="error", error="down")])
     model = from_callable(lambda messages, **parameters: next(replies), "mine/flaky")
