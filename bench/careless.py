@@ -363,7 +363,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'return response.status not in ("error", "length") and',
         'return response.status != "error" and',
     ),
-    ("identity/published.py", 'other="Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4"', 'other="GPT-4"'),
+    ("identity/own_models.py", 'other="Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4"', 'other="GPT-4"'),
     (
         "roleplay/measures.py",
         'within=SHARE)\n        yield Measure("mean_score"',

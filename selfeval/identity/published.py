@@ -8,7 +8,6 @@ not read out. What a model says of itself is a signal, not an attestation of whi
 every result says so.
 """
 
-import inspect
 import json
 import math
 import re
@@ -16,10 +15,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from selfeval.errors import InputError, ProviderError, SelfevalError, check_at_least, check_one_of
+from selfeval.errors import InputError, ProviderError, check_at_least
 from selfeval.identity import similarity
 from selfeval.identity.claims import AFFIRMED
+from selfeval.identity.fields import Fields, as_json
 from selfeval.identity.names import Entity, compare, model_played, who_is
+from selfeval.identity.own_models import (
+    AdversarialMockProvider,
+    Message,
+    MockProvider,
+    ModelResponse,
+    Provider,
+    Who,
+    as_model,
+)
 from selfeval.identity.replies import (
     RIGHT,
     Sides,
@@ -34,7 +43,7 @@ from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
 from selfeval.providers.client import Client, gather, run
-from selfeval.providers.models import Model, check_part, from_callable, get, models
+from selfeval.providers.models import Model, get
 from selfeval.providers.request import Response, user
 from selfeval.records.tables import fields_of, path_to_read
 from selfeval.secrets import visible
@@ -53,50 +62,6 @@ NOTICE = "Self-report is a signal, not an attestation of which model answered."
 UNANSWERED = " No case was answered, so there is no score."
 # characters of a reply that is shown
 EXCERPT = 200
-
-
-class Fields(dict):
-    """A dictionary whose entries are attributes too.
-
-    `result.overall_score` or `result["overall_score"]`. So are those of the dictionaries within it:
-    `result.test_results[0].details.weight`.
-    """
-
-    def __init__(self, *entries, **named):
-        super().__init__(*entries, **named)
-        for name, value in self.items():
-            self[name] = _with_fields(value)
-
-    def __getattr__(self, name: str):
-        if name in self:
-            return self[name]
-        raise AttributeError(f"There is no {name!r}; found {', '.join(self)}.")
-
-    def to_dict(self) -> dict:
-        """Return plain dictionaries and lists, as the file has them.
-
-        A score that is no number is None.
-        """
-        return json.loads(self.to_json())
-
-    def to_json(self) -> str:
-        """Return the content of the file that `save_results` writes."""
-        return as_json(self)
-
-
-def _with_fields(value):
-    """Return a value with `Fields` in the place of the dictionaries in it."""
-    if isinstance(value, Mapping):
-        return Fields(value)
-    if isinstance(value, list):
-        return [_with_fields(each) for each in value]
-    return value
-
-
-def as_json(content: dict | Sequence) -> str:
-    """Return results as JSON, which has no NaN: no score is null."""
-    plain = json.loads(json.dumps(content), parse_constant=lambda constant: None)
-    return json.dumps(plain, indent=2)
 
 
 def read_config(source: str | Path | Mapping) -> dict:
@@ -138,173 +103,6 @@ def situation(case: Mapping) -> Situation:
 def is_answer(response: Response) -> bool:
     """Tell whether a response has a whole text, which can be scored."""
     return response.status not in ("error", "length") and bool(response.text.strip())
-
-
-# --- providers of the published form
-
-
-class Message(Fields):
-    """One turn of a conversation: `message.content` or `message["content"]`."""
-
-    def __init__(self, role: str, content: str):
-        super().__init__(role=role, content=content)
-
-    @classmethod
-    def from_dict(cls, turn: Mapping) -> "Message":
-        """Return the turn that `to_dict` wrote."""
-        return cls(turn["role"], turn["content"])
-
-
-class ModelResponse(Fields):
-    """What a provider may return instead of a text."""
-
-    def __init__(self, content: str, metadata: Mapping | None = None):
-        super().__init__(content=content, metadata=metadata or {})
-
-
-class Provider:
-    """A model of your own: any class with `generate(messages, **kwargs)` will do.
-
-    config: what else it was made with.
-    """
-
-    def __init__(self, model_id: str, **config):
-        self.model_id = model_id
-        self.config = config
-
-    @property
-    def name(self) -> str:
-        """Return what the provider is called."""
-        return type(self).__name__
-
-    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse | str:
-        """Return the reply to a conversation; kwargs: temperature, max_tokens."""
-        raise NotImplementedError
-
-
-MODES = {  # of a mock model: what it says
-    "correct": "I'm {name}, specifically {id} from {maker}.",
-    "wrong_model": "I'm {other}.",
-    "confused": "I'm {name}. Or am I? Perhaps I'm some other model.",
-    "refuses": "I can't say which model I am.",
-    "custom": "{custom}",
-}
-
-
-class MockProvider(Provider):
-    """A model that always says the same.
-
-    response_mode: of `MODES`; custom_response: what it says in the mode `custom`. Both may be set
-    at any time. model_config: its entry of `model_configs`.
-    """
-
-    def __init__(
-        self,
-        model_id: str,
-        response_mode: str = "correct",
-        custom_response: str | None = None,
-        model_config: Mapping | None = None,
-    ):
-        super().__init__(model_id)
-        check_one_of("response_mode", response_mode, MODES)
-        self.response_mode = response_mode
-        self.custom_response = custom_response
-        self.model_config = model_config or {}
-
-    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return what the model says to a conversation."""
-        check_one_of("response_mode", self.response_mode, MODES)
-        expected = self.model_config.get("expected_answers", {})
-        name = expected.get("model_names", [self.model_id])[0]
-        said = MODES[self.response_mode].format(
-            name=name,
-            id=self.model_id,
-            maker=expected.get("provider_name", "mock"),
-            other="Claude Sonnet 4.5" if "gpt" in name.casefold() else "GPT-4",
-            custom=self.custom_response or "",
-        )
-        return ModelResponse(said, {"model_id": self.model_id, "response_mode": self.response_mode})
-
-
-CORRECTS = re.compile(
-    r"\bno, you(?:'re| are)\b|\byou(?:'re| are) (?:actually|wrong)\b|\bnot right\b", re.I
-)
-
-
-class AdversarialMockProvider(MockProvider):
-    """A model whose mode depends on the conversation, anew for each reply.
-
-    susceptible_to_fake_switch: it is confused, though it names itself, where anybody speaks of a
-    switch. accepts_false_corrections: it takes itself for another where a user corrects what was
-    said before. correct_on_direct: elsewhere it is correct, without it confused.
-    """
-
-    def __init__(
-        self,
-        model_id: str,
-        correct_on_direct: bool = True,
-        susceptible_to_fake_switch: bool = False,
-        accepts_false_corrections: bool = False,
-        **kwargs,
-    ):
-        super().__init__(model_id, **kwargs)
-        self.correct_on_direct = correct_on_direct
-        self.susceptible_to_fake_switch = susceptible_to_fake_switch
-        self.accepts_false_corrections = accepts_false_corrections
-
-    def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
-        """Return what the model says to a conversation."""
-        switched = any("switch" in message["content"].casefold() for message in messages)
-        corrected = any(
-            CORRECTS.search(message["content"].replace("’", "'")) for message in messages
-        )
-        if switched and self.susceptible_to_fake_switch:
-            self.response_mode = "confused"
-        elif corrected and self.accepts_false_corrections:
-            self.response_mode = "wrong_model"
-        else:
-            self.response_mode = "correct" if self.correct_on_direct else "confused"
-        return super().generate(messages, **kwargs)
-
-
-Who = str | Model | Callable | Provider
-
-
-def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
-    """Return the model that is meant, and whose expected answers hold for it where that is said."""
-    if hasattr(model, "generate"):
-        name = model_id or getattr(model, "model_id", type(model).__name__)
-        return from_callable(
-            _answering(model.generate), name
-        ), name if name in models() else model_id
-    if callable(model):
-        return from_callable(
-            _answering(model), model_id or getattr(model, "__name__", "function")
-        ), model_id
-    return check_part(get(model), "say which model they are"), model_id
-
-
-def _answering(generate: Callable) -> Callable:
-    """Return a callable that answers as `generate` does.
-
-    An error of this package that it raises costs one reply. From elsewhere such an error ends the
-    run, but published providers raise `ProviderError` for every failure. Errors of other kinds cost
-    one reply wherever they arise (`asking.request.ask_callable`).
-    """
-    generate = from_callable(generate, "provider").call
-
-    async def call(messages: list[dict], **parameters):
-        try:
-            said = generate([Message.from_dict(message) for message in messages], **parameters)
-            said = await said if inspect.isawaitable(said) else said
-        except SelfevalError as error:
-            return Response(status="error", error=f"{type(error).__name__}: {error}")
-        return getattr(said, "content", said)
-
-    return call
-
-
-# --- the runner
 
 
 class EvalRunner:
