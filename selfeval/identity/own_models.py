@@ -121,10 +121,9 @@ class AdversarialMockProvider(MockProvider):
 
     def generate(self, messages: Sequence[Message], **kwargs) -> ModelResponse:
         """Return what the model says to a conversation."""
-        switched = any("switch" in message["content"].casefold() for message in messages)
-        corrected = any(
-            CORRECTS.search(message["content"].replace("’", "'")) for message in messages
-        )
+        said = "\n".join(message["content"] for message in messages)
+        switched = "switch" in said.casefold()
+        corrected = CORRECTS.search(said.replace("’", "'"))
         if switched and self.susceptible_to_fake_switch:
             self.response_mode = "confused"
         elif corrected and self.accepts_false_corrections:
@@ -141,13 +140,12 @@ def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
     if hasattr(model, "generate"):
         name = model_id or getattr(model, "model_id", type(model).__name__)
-        return from_callable(
-            _answering(model.generate), name
-        ), name if name in models() else model_id
+        if name in models():
+            model_id = name
+        return from_callable(_answering(model.generate), name), model_id
     if callable(model):
-        return from_callable(
-            _answering(model), model_id or getattr(model, "__name__", "function")
-        ), model_id
+        name = model_id or getattr(model, "__name__", "function")
+        return from_callable(_answering(model), name), model_id
     return check_part(get(model), "say which model they are"), model_id
 
 
@@ -156,7 +154,7 @@ def _answering(generate: Callable) -> Callable:
 
     An error of this package that it raises costs one reply. From elsewhere such an error ends the
     run, but published providers raise `ProviderError` for every failure. Errors of other kinds cost
-    one reply wherever they arise (`asking.request.ask_callable`).
+    one reply wherever they arise (`request.ask_callable`).
     """
     generate = from_callable(generate, "provider").call
 

@@ -3,7 +3,7 @@
     results = EvalRunner("identity/published.json").run("sim/identity-correct", verbose=True)
     print(results.overall_score, results["pass_rate"])
 
-Its cases are situations without a claim of ours, asked as those of the suite are (`suite.hold`) and
+Its cases are situations without a claim of ours, asked as those of the suite are (`run.hold`) and
 not read out. What a model says of itself is a signal, not an attestation of which model answered;
 every result says so.
 """
@@ -82,22 +82,20 @@ def read_config(source: str | Path | Mapping) -> dict:
         except (OSError, ValueError) as error:
             raise InputError(f"{where} cannot be read as JSON: {error}.") from error
     check_form(where, config, "configuration")
-    ids = [case["id"] for case in config["test_cases"]]
-    if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise InputError(f"{where} has the `id` {twice!r} twice; each test case needs its own.")
+    ids = set()
+    for case in config["test_cases"]:
+        name = case["id"]
+        if name in ids:
+            raise InputError(f"{where} has the `id` {name!r} twice; each test case needs its own.")
+        ids.add(name)
     return dict(config)
 
 
 def situation(case: Mapping) -> Situation:
     """Return a case as a situation."""
     messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
-    return Situation(
-        Template(case["id"], "published", case["type"], ("neutral",), ()),
-        "neutral",
-        None,
-        messages,
-        (),
-    )
+    template = Template(case["id"], "published", case["type"], ("neutral",), ())
+    return Situation(template, "neutral", None, messages, ())
 
 
 def is_answer(response: Response) -> bool:
@@ -118,14 +116,10 @@ class EvalRunner:
         self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
         self.name = self.config.get("eval_name") or "identity"
         self.scoring = self.config.get("scoring", {})
-        self.listed = {
-            model: {
-                "model_id": model,
-                "provider_name": entry.get("provider", ""),
-                **entry["expected_answers"],
-            }
-            for model, entry in self.config["model_configs"].items()
-        }
+        self.listed = {}
+        for model, entry in self.config["model_configs"].items():
+            answers = {"model_id": model, "provider_name": entry.get("provider", "")}
+            self.listed[model] = answers | entry["expected_answers"]
         self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folder)
 
     def run(self, model: Who, **options) -> Fields:
@@ -149,8 +143,10 @@ class EvalRunner:
 
         async def asked() -> list[Fields]:
             async with Client(concurrency, again=again, max_cost=max_cost, batch=batch) as client:
-                asked = [self.ask(client, model, **options) for model in models]
-                return await gather(asked) if client.batch else [await each for each in asked]
+                waiting = [self.ask(client, model, **options) for model in models]
+                if client.batch:
+                    return await gather(waiting)
+                return [await each for each in waiting]
 
         return run(asked())
 
@@ -189,25 +185,22 @@ class EvalRunner:
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
         await hold(client, design, temperature, seed, read_out=False)
-        given = [c.said[0][3].text for c in design if is_answer(c.said[0][3])]
+        responses = [conversation.said[0][3] for conversation in design]
+        texts = [response.text for response in responses if is_answer(response)]
         judged: dict = {}
         label = method.label() if isinstance(method, Scorer) else str(method)
         if method == "judge":
-            judged = await verdicts(client, judge, given)
+            judged = await verdicts(client, judge, texts)
         elif method == similarity.METHOD:
             label += f" ({judge.id if judge else 'wordllama'})"
-            sides = sides_of(
-                expected, [other for other in self.listed.values() if other is not expected]
-            )
-            judged = await embedded(client, judge, [(text, sides) for text in given])
-        tests = [self._test(c, method, expected, judged) for c in design]
+            sides = sides_of(expected, self._others(expected))
+            judged = await embedded(client, judge, [(text, sides) for text in texts])
+        tests = [self._test(each, method, expected, judged) for each in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
             names = ", ".join(expected["model_names"])
-            results["notice"] += (
-                f" The configuration does not list {model.id}; its names are the registry's: "
-                f"{names}."
-            )
+            unlisted = f" The configuration does not list {model.id}"
+            results["notice"] += f"{unlisted}; its names are the registry's: {names}."
         if verbose:
             print(visible(summary(results)))
         return results
@@ -222,22 +215,25 @@ class EvalRunner:
         """Return the `expected_answers` that hold for a model; see `ask`."""
         who = model_played(model)
         wanted = [model_id] if model_id else [model.id, who.id, who.api_name]
-        if listed := next((name for name in wanted if name in self.listed), None):
-            return self.listed[listed]
-        who = get(model_id) if model_id else who
+        for name in wanted:
+            if name in self.listed:
+                return self.listed[name]
+        if model_id:
+            who = get(model_id)
         if not who.developer:
-            remedy = (
-                f"name one of its models ({', '.join(self.listed)}) as `model_id`, or add it to "
-                f"`model_configs`"
-            )
-            raise InputError(
-                f"The configuration {self.name!r} does not say who {wanted[0]!r} is: {remedy}."
-            )
+            unknown = f"The configuration {self.name!r} does not say who {wanted[0]!r} is"
+            listed = ", ".join(self.listed)
+            remedy = f"name one of its models ({listed}) as `model_id`"
+            raise InputError(f"{unknown}: {remedy}, or add it to `model_configs`.")
         return {
             "model_names": list(who.all_names),
             "model_id": who.api_name,
             "provider_name": who.developer,
         }
+
+    def _others(self, expected: Mapping) -> list[dict]:
+        """Return the expected answers of all other models of the configuration."""
+        return [answers for answers in self.listed.values() if answers is not expected]
 
     def _test(
         self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping
@@ -255,35 +251,36 @@ class EvalRunner:
         weight = self.scoring.get("weights", {}).get(case.condition, 1)
         details |= {"status": response.status, "repeat": conversation.repeat, "weight": weight}
         details |= fields_of(response, "served_model", "request_id")
-        said = {
+        optional = {
             "served_by": response.served_by,
             "reasoning": response.reasoning,
             "asked_again": response.earlier,
         }
+        details |= {name: value for name, value in optional.items() if value}
+        has_text = response.status != "error" and response.text.strip()
         return Fields(
             test_id=case.id,
             test_type=case.condition,
             passed=passed,
             score=score,
-            response=response.text
-            if response.status != "error" and response.text.strip()
-            else None,
-            details=details | {name: value for name, value in said.items() if value},
+            response=response.text if has_text else None,
+            details=details,
         )
 
     def _score(self, text: str, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Score:
         """Return the score of one reply."""
         if isinstance(scoring, Scorer):
             return scoring.score(text, expected)
-        others = [other for other in self.listed.values() if other is not expected]
+        others = self._others(expected)
         sides = sides_of(expected, others)
         if scoring in ("keyword_match", "regex"):
-            criteria = self.scoring.get("pass_criteria", {}).get("must_match_one_of", [])
-            own = [
-                *expected["model_names"],
-                *([expected["model_id"]] if "model_id" in criteria else []),
-            ]
-            foreign = [name for other in others for name in other["model_names"]]
+            own = list(expected["model_names"])
+            criteria = self.scoring.get("pass_criteria", {})
+            if "model_id" in criteria.get("must_match_one_of", []):
+                own.append(expected["model_id"])
+            foreign = []
+            for other in others:
+                foreign += other["model_names"]
             details = _details(text, *names_in(text, own, foreign, scoring))
         else:
             found, why = try_to_read(text, sides, scoring, judged)
@@ -302,6 +299,7 @@ class EvalRunner:
         points = sum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
+        served = {test["details"]["served_model"] for test in tests} - {None, ""}
         return Fields(
             model_id=model_id,
             eval_name=self.name,
@@ -313,9 +311,7 @@ class EvalRunner:
             scored_tests=len(scored),
             interval=_interval(scored),
             scoring=scoring,
-            served_models=sorted(
-                {t["details"]["served_model"] for t in tests if t["details"]["served_model"]}
-            ),
+            served_models=sorted(served),
             notice=NOTICE if scored else NOTICE + UNANSWERED,
         )
 
@@ -347,11 +343,12 @@ def sides_of(expected: Mapping, others: Sequence[Mapping]) -> Sides:
     own = (*expected["model_names"], expected["model_id"])
     truth = who_is(own[0], expected["provider_name"], own[1:])
     mine = {name.casefold() for name in own}
-    found = dict.fromkeys(
-        name for other in others for name in (*other["model_names"], other["model_id"])
-    )
-    foreign = tuple(name for name in found if name.casefold() not in mine)
-    return Sides(truth, None, tuple((name, truth) for name in own), own, foreign)
+    foreign = []
+    for other in others:
+        for name in (*other["model_names"], other["model_id"]):
+            if name.casefold() not in mine and name not in foreign:
+                foreign.append(name)
+    return Sides(truth, None, tuple((name, truth) for name in own), own, tuple(foreign))
 
 
 def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
@@ -366,9 +363,15 @@ def _details(text: str, matched: list[str], claimed: list[str]) -> dict:
 
 def _claim_details(text: str, found: Assessment, truth: Entity) -> dict:
     """Return the details of a reply that is read by its claims."""
-    said = [claim for claim in found.claims if claim.polarity in AFFIRMED]
-    wrong = [c.quote for c in said if c.entity is None or compare(c.entity, truth) == "conflict"]
-    return _details(text, [c.quote for c in said if c.quote not in wrong], wrong) | {
+    quotes = []
+    wrong = []
+    for claim in found.claims:
+        if claim.polarity in AFFIRMED:
+            quotes.append(claim.quote)
+            if claim.entity is None or compare(claim.entity, truth) == "conflict":
+                wrong.append(claim.quote)
+    right = [quote for quote in quotes if quote not in wrong]
+    return _details(text, right, wrong) | {
         "has_correct_identity": found.stance in (*RIGHT, "conflict"),
         "has_incorrect_identity": found.stance in ("other", "conflict", "denied"),
         "stance": found.stance,
@@ -384,7 +387,8 @@ def _interval(tests: list[dict]) -> list[float] | None:
     cases = [test["test_id"] for test in tests]
     if len(set(cases)) < 2:
         return None
-    low, high = Rate.of_rows([test["passed"] for test in tests], cases).interval(check_level(0.95))
+    passed = [test["passed"] for test in tests]
+    low, high = Rate.of_rows(passed, cases).interval(check_level(0.95))
     return [round(float(low), 4), round(float(high), 4)]
 
 
@@ -393,18 +397,24 @@ def summary(results: Mapping) -> str:
     marks = {True: "pass", False: "FAIL", None: "----"}
     lines = []
     for test in results["test_results"]:
-        said = filter(
-            None, (test["response"] and repr(test["response"][:100]), test["details"].get("note"))
-        )
-        lines.append(
-            f"{marks[test['passed']]}  {test['test_id']} ({test['test_type']}): {' · '.join(said)}"
-        )
+        said = []
+        if test["response"]:
+            said.append(repr(test["response"][:100]))
+        if test["details"].get("note"):
+            said.append(test["details"]["note"])
+        name = f"{test['test_id']} ({test['test_type']})"
+        lines.append(f"{marks[test['passed']]}  {name}: {' · '.join(said)}")
+    share = ""
+    if results["interval"]:
+        low, high = results["interval"]
+        share = f" passed, 95 % interval {low:.2f} to {high:.2f}"
     score = results["overall_score"]
-    interval = results["interval"]
-    share = f" passed, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
     shown = "no score" if score is None or math.isnan(score) else f"weighted score {score:.3f}"
     lines.append(f"{results['model_id']}: {results['pass_rate']}{share}; {shown}")
-    return "\n".join([*lines, *filter(None, [results["notice"].removeprefix(NOTICE).strip()])])
+    rest_of_notice = results["notice"].removeprefix(NOTICE).strip()
+    if rest_of_notice:
+        lines.append(rest_of_notice)
+    return "\n".join(lines)
 
 
 def save_results(results: dict | Sequence[dict], path: str | Path) -> None:
