@@ -142,6 +142,7 @@ def test_a_simulated_model_that_knows_is_told_from_one_that_agrees_to_everything
     assert len(knows) == 4 and set(knows["estimate"]) == {1} and (knows["p"] < 0.05).all()
     agrees = simulated.get_group(("sim/existence-agrees", "discrimination"))
     assert set(agrees["estimate"]) == {0} and set(agrees["conclusion"]) == {"constant answer"}
+    assert set(knows["p_holm"]) == set(2 * knows["p"])  # of two models with each form of answer
     for evaluator, invented in (("sim/existence-knows", 0), ("sim/existence-agrees", 1)):
         assert set(simulated.get_group((evaluator, "score_real"))["estimate"]) == {1}
         assert set(simulated.get_group((evaluator, "score_invented"))["estimate"]) == {invented}

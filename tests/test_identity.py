@@ -166,6 +166,21 @@ def test_rules_on_wording_know_no_denial(scoring):
         assert found.test_results[0].passed is passed, reply
 
 
+def test_short_names_of_others_are_words_of_their_own_or_none():
+    """By the published rules; "philosophy" is no Phi."""
+    others = config()
+    names = {"model_names": ["Phi"], "model_id": "phi", "provider_name": "Microsoft"}
+    others["model_configs"]["phi"] = {"provider": "microsoft", "expected_answers": names}
+    said = "Claude Sonnet 4.5 likes {}."
+    for scoring, word, passed in [
+        ("keyword_match", "philosophy", True), ("keyword_match", "Phi", True),
+        ("regex", "philosophy", True), ("regex", "Phi", False),
+    ]:  # fmt: skip
+        reply = said.format(word)
+        found = EvalRunner(others, scoring=scoring).run(lambda messages, reply=reply: reply, model_id=SONNET)
+        assert found.test_results[0].passed is passed, (scoring, word)
+
+
 SCRIPT = """
 runner = EvalRunner(path); provider = MockProvider(model_id="mock-model-v1", response_mode="correct", \
     model_config=runner.config["model_configs"]["mock-model-v1"])

@@ -65,6 +65,15 @@ def test_near_foils_are_of_the_same_family_where_it_has_enough():
     assert (True, True) in seen and (False, False) in seen
 
 
+def test_another_seed_tells_models_to_be_others():
+    truth = identity("openai/gpt-4.1")
+    first = foils(truth, seed=0)
+    for arm, told in first.items():
+        others = [foils(truth, seed=seed)[arm] for seed in range(1, 6)]
+        assert any(other != told for other in others), arm
+    assert foils(truth, seed=0) == first
+
+
 def test_models_under_test_take_the_place_of_near_foils():
     qwen = {"local/qwen2.5-coder-0.5b": "Qwen2.5 Coder 0.5B", "local/qwen2.5-coder-1.5b-sized": "Qwen2.5 Coder 1.5B"}
     for model, name in qwen.items():

@@ -15,6 +15,7 @@ import selfeval as se
 from selfeval.errors import InputError
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import scoring as verdicts
+from selfeval.roleplay.baselines import baselines
 from selfeval.roleplay.roles import jurors, rubrics, same_family
 from selfeval.roleplay.run import Hearing, Jury, hold, judged_turns
 from selfeval.roleplay.scoring import decide
@@ -266,3 +267,12 @@ def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(ru
     evil = "<script>alert(1)</script>\x1b[2J"
     shown = render(Conversation(evil, [Turn("customer", evil), Turn("agent", evil)], meta={"agent_model": evil}))
     assert "\x1b" not in str(shown) and "<script" not in shown._repr_html_()
+
+
+@pytest.mark.parametrize(("scope", "area"), [("turn", 0.375), ("prefix", 0.5), ("conversation", 0.0)])
+def test_a_judge_by_length_sees_of_an_answer_what_the_jury_saw(scope, area):
+    """People write much first and little then, the model little first and very much then."""
+    people = [talk(f"p{k}", (" so" * 5, " so"), source="human") for k in range(3)]
+    models = [talk(f"m{k}", (" so", " so" * 9), source="model") for k in range(3)]
+    table = baselines([*people, *models], scope)
+    assert table.query("statistic == 'auc'")["estimate"].iloc[0] == area

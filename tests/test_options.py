@@ -292,3 +292,11 @@ def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
     if verb != "likelihoods":  # whose replies are figures, and never empty
         first = {"faults": {0: "empty-content"}, "concurrency": 1}
         assert call(**first) != call(**first, again="empty")
+
+
+@pytest.mark.parametrize("verb", sorted({*se.ASKING} - {"likelihoods"}))
+def test_a_seed_reaches_every_call_of_a_verb(verb, world):
+    world.seen(called(verb, asked(world)[verb] | {"seed": 7}))
+    sent = [entry["body"] for entry in world.server.ledger]
+    sampled = [body for body in sent if body.get("add_generation_prompt") is not False]
+    assert sampled and {body["seed"] // 1_000_000 for body in sampled} == {7}

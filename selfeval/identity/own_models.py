@@ -1,4 +1,4 @@
-"""Models of the published form: what a script hands over, as a model that can be asked, and mocks."""
+"""Models of the published form: what a script hands over as one that can be asked, and mocks."""
 
 import inspect
 import re
