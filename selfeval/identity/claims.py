@@ -69,11 +69,39 @@ class Claim(NamedTuple):
 # --- a reply as sentences of words
 
 
+class _Place(NamedTuple):
+    """Where a word stands for something else: a quotation, a known name, one that could be new."""
+
+    start: int
+    end: int
+    word: str
+    mention: Mention | None = None
+
+
 def _sentences(
     plain: Plain, found: Sequence[Mention]
 ) -> tuple[list[list[str]], list[Mention], list[Mention]]:
     """Return the sentences as words, the names in them, and those inside quotations."""
-    starts = [m.start for m in found]
+    quotes, quoted = _quoted(plain, found)
+    places = [_Place(start, end, QUOTED) for start, end in quotes]
+    taken = {mention.start for mention in quoted}
+    for mention in found:
+        if mention.start not in taken:
+            end = mention.end + len(mention.attached)
+            places.append(_Place(mention.start, end, KNOWN, mention))
+    rest = list(plain.text)
+    for place in places:
+        rest[place.start : place.end] = "\n" * (place.end - place.start)
+    for mention in _capitalised("".join(rest)):
+        places.append(_Place(mention.start, mention.end, NEW, mention))
+    places.sort(key=lambda place: (place.start, place.end))
+    names = [place.mention for place in places if place.mention]
+    return _divided(_words(plain.low, places)), names, quoted
+
+
+def _quoted(plain: Plain, found: Sequence[Mention]) -> tuple[list[tuple[int, int]], list[Mention]]:
+    """Return the spans of quotations, and the names inside them."""
+    starts = [mention.start for mention in found]
     quotes = []
     quoted = []
     for start, end in _quotations(plain):
@@ -81,23 +109,22 @@ def _sentences(
         if not _only_names(plain.text[start:end], start, inside):
             quotes.append((start, end))
             quoted += inside
-    places: list[tuple[int, int, str, Mention | None]] = [
-        (start, end, QUOTED, None) for start, end in quotes
-    ]
-    taken = {m.start for m in quoted}
-    places += [(m.start, m.end + len(m.attached), KNOWN, m) for m in found if m.start not in taken]
-    rest = list(plain.text)
-    for start, end, *_ in places:
-        rest[start:end] = "\n" * (end - start)
-    places += [(m.start, m.end, NEW, m) for m in _capitalised("".join(rest))]
-    words: list[str] = []
+    return quotes, quoted
+
+
+def _words(low: str, places: Sequence[_Place]) -> list[str]:
+    """Return a text as words, with a word for each place in it."""
+    words = []
     last = 0
-    for start, end, kind, _ in [
-        *sorted(places, key=lambda place: place[:2]),
-        (len(rest), 0, "", None),
-    ]:
-        words += [*_WORD.findall(PHRASES.words_of(plain.low[last:start])), *filter(None, [kind])]
-        last = end
+    for place in places:
+        words += _WORD.findall(PHRASES.words_of(low[last : place.start]))
+        words.append(place.word)
+        last = place.end
+    return words + _WORD.findall(PHRASES.words_of(low[last:]))
+
+
+def _divided(words: Sequence[str]) -> list[list[str]]:
+    """Return words by sentence; line breaks in a row are one."""
     sentences: list[list[str]] = [[]]
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         if word == following == "\n":
@@ -105,8 +132,7 @@ def _sentences(
         sentences[-1].append(word)
         if word in ENDS and following not in ("'", '"', ")", *ENDS - {"\n"}):
             sentences.append([])
-    names = [m for *_, m in sorted(places, key=lambda place: place[:2]) if m]
-    return [s for s in sentences if s], names, quoted
+    return [sentence for sentence in sentences if sentence]
 
 
 def _only_names(text: str, at: int, inside: Sequence[Mention]) -> bool:
@@ -116,7 +142,9 @@ def _only_names(text: str, at: int, inside: Sequence[Mention]) -> bool:
     """
     if not inside:
         return len(re.findall(r"\w+", text)) < 3
-    return any(m.start < at + 3 and m.end > at + len(text) - 4 for m in inside)
+    first = at + 3
+    last = at + len(text) - 4
+    return any(mention.start < first and mention.end > last for mention in inside)
 
 
 def _capitalised(text: str) -> Iterator[Mention]:
@@ -145,7 +173,8 @@ def _quotations(plain: Plain) -> list[tuple[int, int]]:
         if line.startswith(">"):
             spans.append((at, at + len(line)))
         elif '"' in line and not re.match(r'\W*\{|\s*"[\w ]+" ?:', line):
-            spans += [(at + m.start(), at + m.end()) for m in re.finditer(r'"[^"]*(?:"|$)', line)]
+            for match in re.finditer(r'"[^"]*(?:"|$)', line):
+                spans.append((at + match.start(), at + match.end()))
         at += len(line) + 1
     outer: list[tuple[int, int]] = []
     for span in sorted(spans):
@@ -205,10 +234,8 @@ class _Sentence:
 
     def says_no_more(self) -> bool:
         """Tell whether nothing stands here that could be an answer: "No.", "1."."""
-        return all(
-            word in WORDS["fillers"] or word in ENDS | MARKS or word.isdigit()
-            for word in self.words
-        )
+        empty = WORDS["fillers"] | ENDS | MARKS
+        return all(word in empty or word.isdigit() for word in self.words)
 
     def read(self) -> None:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
@@ -247,12 +274,11 @@ class _Sentence:
 
     def _end_behind(self, number: int) -> int | None:
         """Return where the words of "made me" and its kin end behind a name."""
-        at = number + 1
-        while at < len(self.words) and (
-            self.words[at] in {")", ",", "who"} or PHRASES.is_adverb(self.words[at])
-        ):
-            at += 1
-        return PHRASES.behind.longest(self.words, at) if at < len(self.words) else None
+        for at in range(number + 1, len(self.words)):
+            word = self.words[at]
+            if word not in {")", ",", "who"} and not PHRASES.is_adverb(word):
+                return PHRASES.behind.longest(self.words, at)
+        return None
 
     def takes_back(self) -> int | None:
         """Return the word from which on the sentence takes back what stands before.
@@ -264,9 +290,8 @@ class _Sentence:
         for number, word in enumerate(words):
             if opens and PHRASES.takes_back.longest(words, number):
                 return number
-            opens = word in CLAUSE_STARTS or (
-                opens and (word in WORDS["fillers"] or PHRASES.is_adverb(word))
-            )
+            stays_open = word in WORDS["fillers"] or PHRASES.is_adverb(word)
+            opens = word in CLAUSE_STARTS or (opens and stays_open)
         return None
 
     def deny_before(self, end: int) -> None:
@@ -317,10 +342,8 @@ class _Sentence:
 
     def is_denied_behind(self, name: int) -> bool:
         """Tell whether the words behind a name deny it, as in Korean."""
-        return any(
-            PHRASES.cues[rank][0] == "deny"
-            for _, rank, _ in PHRASES.after.at(self._behind(name), 0)
-        )
+        cues = PHRASES.after.at(self._behind(name), 0)
+        return any(PHRASES.cues[rank][0] == "deny" for _, rank, _ in cues)
 
     def is_judged(self, name: int) -> bool:
         """Tell whether words behind a name speak of the statement it stands in: "is false"."""
@@ -351,7 +374,8 @@ class _Sentence:
     @cached_property
     def last_mark(self) -> int:
         """Return the place of the last word behind which something else is asked."""
-        return max((i for i, word in enumerate(self.words) if word in ASKS_ANEW), default=-1)
+        places = [place for place, word in enumerate(self.words) if word in ASKS_ANEW]
+        return max(places, default=-1)
 
 
 class _Walk:
@@ -468,10 +492,11 @@ class _Walk:
             return bool(re.search(r"\d|[a-z]-?[A-Z]|\b(?:AI|Bot|GPT|LLM|LM)$", name))
         if kind not in ("be", "as"):
             return False
-        ends = not after[0].isalnum() or after in WORDS["links"] | WORDS["articles"] | {"here"}
-        return ends and before in (
-            ("be", "noun", "mark", "now", "just", "also") if kind == "be" else ("noun",)
-        )
+        if after[0].isalnum() and after not in WORDS["links"] | WORDS["articles"] | {"here"}:
+            return False  # a longer name, or something else
+        if kind == "as":
+            return before == "noun"
+        return before in ("be", "noun", "mark", "now", "just", "also")
 
 
 def _flipped(polarity: str, between: Sequence[str]) -> str:
@@ -485,38 +510,39 @@ def _flipped(polarity: str, between: Sequence[str]) -> str:
     return polarity
 
 
-def _answer(one: _Sentence, following: _Sentence | None, whole: bool) -> None:
-    """Read a name that is the answer.
+def _answer(one: _Sentence, following: Sequence[_Sentence], whole: bool) -> None:
+    """Read a name that is the answer: the whole reply, its first words, or a line of a short list.
 
-    The whole reply, its first words, or a line of a short list.
+    following: the next sentence, if there is one.
     """
     words = one.words
     passed = WORDS["fillers"] | MARKS | {"*", ".", QUOTED}
     start = next((i for i, word in enumerate(words) if word not in passed), 0)
     reached = list(_Walk(one, start, "bare"))
-    described = words[start + 1 : start + 2] == [","] and WORDS["nouns"] & set(
-        words[start + 2 : start + 8]
-    )
-    alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
-    if not reached and words[start] == NEW and (described or alone):
-        reached = [start, *_Walk(one, start + 1, "also")]
+    if not reached and words[start] == NEW:
+        has_comma = words[start + 1 : start + 2] == [","]
+        is_described = has_comma and WORDS["nouns"] & set(words[start + 2 : start + 8])
+        is_alone = whole and len(words) < 7 and QUOTED not in words and not one.starts
+        if is_described or is_alone:
+            reached = [start, *_Walk(one, start + 1, "also")]
     is_new = not any(place in one.found for place in reached)
     if is_new and any(_ends(one, place, following) for place in reached):
         one.state(start, reached)
 
 
-def _ends(one: _Sentence, place: int, following: "_Sentence | None") -> bool:
+def _ends(one: _Sentence, place: int, following: Sequence[_Sentence]) -> bool:
     """Tell whether a name at a place is all of an answer.
 
     Its end follows, a new sentence, or what describes it.
     """
-    rest = [
-        w for w in one.words[place + 1 : place + REACH] if w not in ('"', "'", ")", "]", "}", "*")
-    ]
+    behind = one.words[place + 1 : place + REACH]
+    rest = [word for word in behind if word not in ('"', "'", ")", "]", "}", "*")]
     if not rest or rest[0] == "\n":
         return True
     if rest[0] in ".?;!":
-        return following is None or (rest[0] != "!" and following.words[0] not in WORDS["opens"])
+        if not following:
+            return True
+        return rest[0] != "!" and following[0].words[0] not in WORDS["opens"]
     if rest[0] in ":-|[(":
         return rest[1:2] not in (["a"], ["an"])
     if rest[0] != "," or len(rest) == 1:
@@ -553,28 +579,29 @@ class Reply:
         self._read()
         found = [(mention, "quoted") for mention in self.quoted]
         for sentence in self.sentences:
-            found += [
-                (sentence.names[place], polarity) for place, polarity in sentence.found.items()
-            ]
+            for place, polarity in sentence.found.items():
+                found.append((sentence.names[place], polarity))
         found.sort(key=lambda pair: pair[0].start)
-        return [self._claim(*pair) for pair in found if pair[0].entity or pair[1] != "mention"]
+        claims = []
+        for mention, polarity in found:
+            if mention.entity or polarity != "mention":
+                claims.append(self._claim(mention, polarity))
+        return claims
 
     def _read(self) -> None:
         low = self.plain.low
         short = len(low) < 200 and low.count("\n") < 3
         opening = True  # an answer may stand here
-        for number, (sentence, following) in enumerate(
-            zip_longest(self.sentences, self.sentences[1:])
-        ):
+        for number, sentence in enumerate(self.sentences):
             if sentence.names:
                 sentence.read()
                 if opening:
+                    following = self.sentences[number + 1 : number + 2]
                     _answer(sentence, following, len(self.sentences) == 1)
                 sentence.finish()
             self._take_back(number)
-            opening = (opening and sentence.says_no_more()) or (
-                short and sentence.words[-1] == "\n"
-            )
+            ends_line = sentence.words[-1] == "\n"
+            opening = (opening and sentence.says_no_more()) or (short and ends_line)
 
     def _take_back(self, number: int) -> None:
         """Deny what is affirmed before words that take it back, there or one sentence before."""
@@ -605,9 +632,8 @@ class Reply:
             return False
         if self.sentences and all(_says_nothing(sentence.words) for sentence in self.sentences):
             return True
-        guessed = any(
-            c.polarity in ("hedge", "attributed", "hypothetical", "question") for c in claims
-        )
+        guesses = ("hedge", "attributed", "hypothetical", "question")
+        guessed = any(claim.polarity in guesses for claim in claims)
         for sentence in self.sentences:
             if "withholds" in sentence.topics and (guessed or "on_identity" in sentence.topics):
                 return True
@@ -635,6 +661,7 @@ def _says_nothing(words: Sequence[str]) -> bool:
     at = 0
     while at < len(words):
         end = PHRASES.nothing.longest(words, at)
-        rest += [] if end else [words[at]]
+        if not end:
+            rest.append(words[at])
         at = end or at + 1
-    return len(rest) < len(words) and not {*rest} - FIELDS
+    return len(rest) < len(words) and set(rest) <= FIELDS
