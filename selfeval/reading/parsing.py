@@ -107,12 +107,16 @@ def place(value, most: int = 2) -> int | None:
     found = patterns.PLACE.fullmatch(str(value).strip().removesuffix(".0"))
     if not found:
         return None
-    at = (
-        ord(found[2].lower()) - 96
-        if found[2]
-        else patterns.SIDES.get(found[1].lower()) or int(found[1])
-    )
+    if found[2]:
+        at = _number_of(found[2])
+    else:
+        at = patterns.SIDES.get(found[1].lower()) or int(found[1])
     return at if 1 <= at <= most else None
+
+
+def _number_of(letter: str) -> int:
+    """Return the place of a letter in the alphabet, from 1."""
+    return ord(letter.lower()) - ord("a") + 1
 
 
 def letter(value) -> int | None:
@@ -121,7 +125,9 @@ def letter(value) -> int | None:
     Else None.
     """
     found = patterns.PLACE.fullmatch(str(value))
-    return ord(found[2].lower()) - 96 if found and found[2] and not found[3] else None
+    if not found or not found[2] or found[3]:
+        return None
+    return _number_of(found[2])
 
 
 def at_letter(value, shown: Sequence[str]) -> str | None:
@@ -190,21 +196,22 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
 
     As `parse_choice` does for a reply.
     """
-    table = (
-        (owner, (names,) if isinstance(names, str) else tuple(names))
-        for owner, names in candidates.items()
-    )
+    table = []
+    for owner, names in candidates.items():
+        several = (names,) if isinstance(names, str) else tuple(names)
+        table.append((owner, several))
     pattern, alone, owners = _names(tuple(sorted(table)))
     text = patterns.INSTRUCTION.sub(" ", answer)
-    mentions = [(m.start(), m.end(), owners[_key(m[0])]) for m in pattern.finditer(text)]
+    mentions = []
+    for match in pattern.finditer(text):
+        mentions.append((match.start(), match.end(), owners[_key(match[0])]))
     if not mentions:
         return None
     starts = [start for start, _, _ in mentions]
 
     def said(begin: int, end: int) -> tuple[set[str], set[str]]:
-        return _names_in(
-            text, mentions[bisect_left(starts, begin) : bisect_left(starts, end)], begin
-        )
+        inside = slice(bisect_left(starts, begin), bisect_left(starts, end))
+        return _names_in(text, mentions[inside], begin)
 
     def named(begin: int, end: int) -> set[str]:
         yes, no = said(begin, end)
@@ -212,21 +219,33 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
 
     def settled(found: set[str], end: int) -> str | None:
         """Return the one candidate found, unless what follows its end takes it back."""
-        if turn := patterns.TURN.search(text, end):
+        turn = patterns.TURN.search(text, end)
+        if turn:
             yes, no = said(turn.end(), len(text))
-            found = (found | yes) - no if yes or no or not _takes_back(text, turn) else set()
+            if yes or no:
+                found = (found | yes) - no
+            elif _takes_back(text, turn):
+                found = set()
         return _only(found)
 
     for marker in (patterns.FINAL, patterns.CHOSEN):
-        # perhaps on a later line
-        begins = [patterns.LEAD.match(text, match.end()).end() for match in marker.finditer(text)]
-        if found := set().union(*(named(begin, _end(text, begin)) for begin in begins)):
-            return settled(found, _end(text, begins[-1]))
-    if lines := [*alone.finditer(text)]:
-        return settled({owners[_key(line[1])] for line in lines}, lines[-1].end(1))
+        found = set()
+        end = 0
+        for match in marker.finditer(text):
+            begin = patterns.LEAD.match(text, match.end()).end()  # perhaps on a later line
+            end = _end(text, begin)
+            found |= named(begin, end)
+        if found:
+            return settled(found, end)
+    lines = list(alone.finditer(text))
+    if lines:
+        found = {owners[_key(line[1])] for line in lines}
+        return settled(found, lines[-1].end(1))
     found = named(0, len(text))
     plain = {owner for _, end, owner in mentions if not patterns.DESCRIBED.match(text, end)}
-    return settled(found if found <= plain else set(), mentions[0][1])
+    if not found <= plain:
+        found = set()
+    return settled(found, mentions[0][1])
 
 
 def is_answer(value: Mapping) -> bool:
@@ -264,16 +283,20 @@ def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False
     text = patterns.BOTH.sub(" ", patterns.INSTRUCTION.sub(" ", plain_answer(reply)))
     if yes is None:
         text = languages.without_claims(patterns.CLAIM.sub(" ", patterns.OTHER.sub(" ", text)))
-    if (word := text.strip(" .!\"'()")) in patterns.CODES:
-        return patterns.CODES[word] == (yes is not False or word in patterns.NAMED)
+    code = text.strip(" .!\"'()")
+    if code in patterns.CODES:
+        names_itself = yes is not False or code in patterns.NAMED
+        return patterns.CODES[code] == names_itself
     for marker in (patterns.FINAL, patterns.CHOSEN):
-        words = [
-            m
-            for m in (patterns.MARKED_WORD.match(text, m.end()) for m in marker.finditer(text))
-            if m
-        ]
-        if found := set().union(*(_word_verdicts(text, m, yes) for m in words)):
-            return _only(_after_turns(text, found, words[-1].end(), yes))
+        found = set()
+        end = 0
+        for lead in marker.finditer(text):
+            word = patterns.MARKED_WORD.match(text, lead.end())
+            if word:
+                found |= _word_verdicts(text, word, yes)
+                end = word.end()
+        if found:
+            return _only(_after_turns(text, found, end, yes))
     found, end = _free_words(text, yes)
     if found:
         return _only(_after_turns(text, found, end, yes))
@@ -304,9 +327,8 @@ def _counts(text: str, match: re.Match[str], last: int) -> bool:
     if after_question and not patterns.ASKS_AUTHOR.search(_last_sentence(before)):
         return False
     if match["line"] is not None:
-        is_speech = '"' in match["line"] and re.match(
-            r"[^\w\n]{0,6}\w", text[match.end() : match.end() + 8]
-        )
+        behind = text[match.end() : match.end() + 8]
+        is_speech = '"' in match["line"] and re.match(r"[^\w\n]{0,6}\w", behind)
         return not is_speech
     ends_reply = match.end() >= last and not patterns.CANNOT_TELL.search(_last_sentence(before))
     return after_question or ends_reply
@@ -329,8 +351,12 @@ def lineup_entry(reply: str | None, position) -> str:
         entries = filter(None, map(patterns.ENTRY.match, plain_answer(reply).split("\n")))
         said = [(entry[1] or entry[2] or entry[3], entry[4]) for entry in entries]
     numbered = any(key[-1].isdecimal() for key, _ in said)
-    said = [(key, what) for key, what in said if key[-1].isdecimal() == numbered]
-    return "\n".join(what for key, what in said if place(key, 999) == place(position, 999))
+    wanted = place(position, 999)
+    lines = []
+    for key, what in said:
+        if key[-1].isdecimal() == numbered and place(key, 999) == wanted:
+            lines.append(what)
+    return "\n".join(lines)
 
 
 def parse_likelihood(reply: str | None) -> float | None:
