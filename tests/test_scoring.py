@@ -19,6 +19,7 @@ from conftest import labelled
 
 from selfeval.errors import InputError
 from selfeval.existence.run import parse_existence
+from selfeval.reading import thinking
 from selfeval.reading.parsing import at_letter, parse_choice, parse_likelihood, parse_yes_no
 from selfeval.recognition.scoring import parse_place
 from selfeval.roleplay import scoring as verdicts
@@ -198,3 +199,12 @@ def test_a_stated_probability_is_one_from_0_to_100_percent(stated, probability):
 @pytest.mark.parametrize(("said", "shown"), [("A", "1st"), ("b", "2nd"), ("(C)", "3rd"), ("D", None), ("2", None)])
 def test_a_letter_alone_stands_for_one_of_those_shown_up_to_the_last(said, shown):
     assert at_letter(said, ["1st", "2nd", "3rd"]) == shown
+
+
+@pytest.mark.parametrize(("reply", "said"), [
+    ("Plain rain.</s>", "Plain rain."), ("Plain rain.<|im_end|>\n", "Plain rain."), ("Rain <eos></s>", "Rain"),
+    ("It was <s>snow</s>", "It was <s>snow</s>"), ("Write </s> at the end.", "Write </s> at the end."),
+    ("It was <s>snow</s> rain<|im_end|>", "It was <s>snow</s> rain"),
+])  # fmt: skip
+def test_marks_of_a_template_at_the_end_are_no_text_and_strokes_through_words_are(reply, said):
+    assert thinking.split(reply) == (None, said)

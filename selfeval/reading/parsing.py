@@ -7,7 +7,6 @@ the order of the candidates is never looked at. All patterns see text that `norm
 plain, and look at bounded stretches of it, so that time grows linearly with the reply.
 """
 
-import operator
 import re
 import unicodedata
 import warnings
@@ -55,7 +54,11 @@ def normalise(text: str) -> str:
 
 def _fold(match: re.Match[str]) -> str:
     kind = unicodedata.category(match[0])
-    return "-" if kind == "Pd" else "" if kind == "Cf" else unicodedata.normalize("NFKC", match[0])
+    if kind == "Pd":
+        return "-"
+    if kind == "Cf":  # signs that nobody sees
+        return ""
+    return unicodedata.normalize("NFKC", match[0])
 
 
 def without_thinking(reply: str) -> str:
@@ -90,11 +93,10 @@ def plain_answer(reply: str | None) -> str:
         return ""
     if text.startswith("{") and text.endswith("}"):
         pairs = patterns.PAIR.findall(text)
-        answers = [
-            value
-            for key, value in [*pairs, *patterns.DIGIT.findall(text)]
-            if key in patterns.ANSWER_KEYS
-        ]
+        answers = []
+        for key, value in [*pairs, *patterns.DIGIT.findall(text)]:
+            if key in patterns.ANSWER_KEYS:
+                answers.append(value)
         text = "\n".join(answers or [value for _, value in pairs])
     return languages.in_english(text)
 
@@ -202,50 +204,72 @@ def choice_in(answer: str, candidates: Mapping[str, Sequence[str]]) -> str | Non
         table.append((owner, several))
     pattern, alone, owners = _names(tuple(sorted(table)))
     text = patterns.INSTRUCTION.sub(" ", answer)
-    mentions = []
-    for match in pattern.finditer(text):
-        mentions.append((match.start(), match.end(), owners[_key(match[0])]))
-    if not mentions:
+    mentions = _Mentions(text, pattern, owners)
+    if not mentions.places:
         return None
-    starts = [start for start, _, _ in mentions]
-
-    def said(begin: int, end: int) -> tuple[set[str], set[str]]:
-        inside = slice(bisect_left(starts, begin), bisect_left(starts, end))
-        return _names_in(text, mentions[inside], begin)
-
-    def named(begin: int, end: int) -> set[str]:
-        yes, no = said(begin, end)
-        return yes - no
-
-    def settled(found: set[str], end: int) -> str | None:
-        """Return the one candidate found, unless what follows its end takes it back."""
-        turn = patterns.TURN.search(text, end)
-        if turn:
-            yes, no = said(turn.end(), len(text))
-            if yes or no:
-                found = (found | yes) - no
-            elif _takes_back(text, turn):
-                found = set()
-        return _only(found)
-
     for marker in (patterns.FINAL, patterns.CHOSEN):
-        found = set()
-        end = 0
-        for match in marker.finditer(text):
-            begin = patterns.LEAD.match(text, match.end()).end()  # perhaps on a later line
-            end = _end(text, begin)
-            found |= named(begin, end)
+        found, end = mentions.behind(marker)
         if found:
-            return settled(found, end)
+            return mentions.settled(found, end)
     lines = list(alone.finditer(text))
     if lines:
         found = {owners[_key(line[1])] for line in lines}
-        return settled(found, lines[-1].end(1))
-    found = named(0, len(text))
-    plain = {owner for _, end, owner in mentions if not patterns.DESCRIBED.match(text, end)}
-    if not found <= plain:
+        return mentions.settled(found, lines[-1].end(1))
+    found = mentions.named(0, len(text))
+    if not found <= mentions.plainly_named():
         found = set()
-    return settled(found, mentions[0][1])
+    _, first_end, _ = mentions.places[0]
+    return mentions.settled(found, first_end)
+
+
+class _Mentions:
+    """The names in an answer. places: where each begins and ends, and whose it is, in order."""
+
+    def __init__(self, text: str, pattern: re.Pattern[str], owners: Mapping[str, str]):
+        self.text = text
+        self.places: list[tuple[int, int, str]] = []
+        for match in pattern.finditer(text):
+            self.places.append((match.start(), match.end(), owners[_key(match[0])]))
+        self.starts = [start for start, _, _ in self.places]
+
+    def said(self, begin: int, end: int) -> tuple[set[str], set[str]]:
+        """Return who is named and who is denied between two places."""
+        inside = slice(bisect_left(self.starts, begin), bisect_left(self.starts, end))
+        return _names_in(self.text, self.places[inside], begin)
+
+    def named(self, begin: int, end: int) -> set[str]:
+        """Return who is named there and not denied."""
+        yes, no = self.said(begin, end)
+        return yes - no
+
+    def behind(self, marker: re.Pattern[str]) -> tuple[set[str], int]:
+        """Return who is named behind the marks of an answer, and where the last such part ends."""
+        found = set()
+        end = 0
+        for match in marker.finditer(self.text):
+            begin = patterns.LEAD.match(self.text, match.end()).end()  # perhaps on a later line
+            end = _end(self.text, begin)
+            found |= self.named(begin, end)
+        return found, end
+
+    def plainly_named(self) -> set[str]:
+        """Return who is named somewhere without saying how they write."""
+        owners = set()
+        for _, end, owner in self.places:
+            if not patterns.DESCRIBED.match(self.text, end):
+                owners.add(owner)
+        return owners
+
+    def settled(self, found: set[str], end: int) -> str | None:
+        """Return the one candidate found, unless what follows its end takes it back."""
+        turn = patterns.TURN.search(self.text, end)
+        if turn:
+            yes, no = self.said(turn.end(), len(self.text))
+            if yes or no:
+                found = (found | yes) - no
+            elif _takes_back(self.text, turn):
+                found = set()
+        return _only(found)
 
 
 def is_answer(value: Mapping) -> bool:
@@ -411,16 +435,16 @@ def _names(
     """
     owners: dict[str, str] = {}
     written: dict[str, str] = {}  # {a name as it is written: its key}
-    listed = [
-        (name_key(name), name, owner) for owner, names in candidates for name in (owner, *names)
-    ]
-    for key, name, owner in filter(operator.itemgetter(0), listed):
-        other = owners.setdefault(key, owner)
-        if other != owner:
-            raise InputError(
-                f"candidates `{other}` and `{owner}` share the name {name!r}: give each its own."
-            )
-        written[normalise(name)] = key
+    for owner, names in candidates:
+        for name in (owner, *names):
+            key = name_key(name)
+            if not key:
+                continue
+            other = owners.setdefault(key, owner)
+            if other != owner:
+                both = f"candidates `{other}` and `{owner}`"
+                raise InputError(f"{both} share the name {name!r}: give each its own.")
+            written[normalise(name)] = key
     parts = [(owner.rpartition("/")[2], owner) for owner, _ in candidates]
     keys = [name_key(part) for part, _ in parts]
     for (part, owner), key in zip(parts, keys, strict=True):
@@ -472,9 +496,13 @@ def _after_turns(text: str, found: set[bool], end: int, yes: bool | None) -> set
     turn = patterns.TURN.search(text, end)
     if not turn:
         return found
+    later = _stated(text[turn.end() :])
     word = patterns.MARKED_WORD.match(text, turn.end())
-    later = _stated(text[turn.end() :]) | (_word_verdicts(text, word, yes) if word else set())
-    return found | later if later or not _takes_back(text, turn) else set()
+    if word:
+        later |= _word_verdicts(text, word, yes)
+    if not later and _takes_back(text, turn):
+        return set()
+    return found | later
 
 
 def _names_in(
@@ -488,11 +516,8 @@ def _names_in(
     no: set[str] = set()
     denied_until = -1
     for start, end, owner in mentions:
-        listed = (
-            denied_until >= 0
-            and start - denied_until < 12
-            and patterns.LIST_LINK.fullmatch(text, denied_until, start)
-        )
+        is_near = denied_until >= 0 and start - denied_until < 12
+        listed = is_near and patterns.LIST_LINK.fullmatch(text, denied_until, start)
         stance = _stance(text[max(begin, start - 100) : start], text[end : end + 300])
         if listed or stance == "denied":
             no.add(owner)
@@ -513,11 +538,9 @@ def _stance(before: str, after: str) -> str:
     Denied, asked, cut off in a list, or named.
     """
     clause = patterns.NO_DENIAL.sub(" ", patterns.BREAK.split(before)[-1])
-    if (
-        patterns.DENIED_BEFORE.search(clause)
-        or patterns.SPEAKER.fullmatch(clause)
-        or patterns.DENIED_AFTER.match(after)
-    ):
+    if patterns.DENIED_BEFORE.search(clause) or patterns.SPEAKER.fullmatch(clause):
+        return "denied"
+    if patterns.DENIED_AFTER.match(after):
         return "denied"
     if patterns.LIST_CUT.match(after):
         return "cut off"
@@ -553,11 +576,8 @@ def _claims(text: str) -> set[bool]:
 def _stated(text: str) -> set[bool]:
     """Collect what whole sentences say of who wrote the text."""
     found = languages.claims(text)
-    for pattern, verdict in (
-        (patterns.CLAIM, True),
-        (patterns.SHORT_CLAIM, True),
-        (patterns.OTHER, False),
-    ):
+    verdicts = {patterns.CLAIM: True, patterns.SHORT_CLAIM: True, patterns.OTHER: False}
+    for pattern, verdict in verdicts.items():
         for match in pattern.finditer(text):
             start, end = match.span()
             before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, start - 200) : start])[-1]
@@ -573,7 +593,8 @@ def _statement(before: str, claim: str, after: str, verdict: bool) -> set[bool]:
     denial turns only the writer's claim.
     """
     negated = bool(patterns.NEGATED.search(before + claim))
-    if denied := patterns.DENIED_CLAIM.search(before) or patterns.CLAIM_DENIED.match(after):
+    denied = patterns.DENIED_CLAIM.search(before) or patterns.CLAIM_DENIED.match(after)
+    if denied:
         denied_twice = negated or patterns.JUDGED.search(before[: denied.start()])
         return {False} if verdict and not denied_twice else set()
     if patterns.DOUBTED.search(before + claim + after):
