@@ -376,6 +376,13 @@ def test_p_permutation_of_many_prompts_is_near_its_exact_law(prompts=201):
     assert found == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 9_999) + 2e-4) and 0.0005 < exact < 0.6
 
 
+def test_p_permutation_is_never_0_since_what_was_observed_is_one_of_the_ways():
+    prompt, author = (at.ravel() for at in np.indices((40, 3)))
+    assert permutation_p(author == 0, prompt, author, 0, seed=1) == 1 / 10_000
+    prompt, author = (at.ravel() for at in np.indices((4, 3)))
+    assert permutation_p(author == 0, prompt, author, 0, seed=1) == pytest.approx(3**-4)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_p_and_the_printed_interval_never_disagree(seed):
     """Over random tables, in .33 of which they did at H .25, F .05: every statistic that is tested by its interval."""
