@@ -393,6 +393,20 @@ def test_a_result_read_again_is_what_was_saved(found, tmp_path):
         se.read_results(tmp_path / "nowhere")
 
 
+def test_a_parameter_of_a_row_is_the_one_of_the_last_stage_that_had_it(found, tmp_path):
+    stages = {
+        "texts": "{models: [a, b], words: 60, corpus: $/texts}",
+        "answers": "{models: [a], corpus: $/texts, out: $/answers}",
+        "result": "{predictions: [$/answers], out: $/result}",
+    }
+    se.save(found, tmp_path / "result")
+    for stage, parameters in stages.items():
+        (tmp_path / stage).mkdir(exist_ok=True)
+        (tmp_path / stage / "parameters.yaml").write_text(parameters.replace("$", str(tmp_path)))
+    estimates = se.runs(tmp_path)
+    assert {*estimates["models"]} == {"a"} and {*estimates["words"]} == {60}
+
+
 def test_the_committed_results_are_small_and_of_every_kind():
     found = se.read_results("results/families") + se.read_results("results/demo")
     assert {one.kind for one in found} == {*KINDS} - {"log"} and all(len(one) for one in found)
