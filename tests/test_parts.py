@@ -131,3 +131,15 @@ def test_a_model_that_sometimes_answers_is_not_called_silent(capsys):
     texts = se.generate_texts(["sim/no-answer", "sim/good"], prompts=8)
     se.measure_recognition(se.collect_predictions(texts), n_resamples=50)
     assert "holds an answer that can be read" not in capsys.readouterr().out
+
+
+def test_a_model_that_answers_one_of_two_questions_is_not_called_silent(capsys):
+    def names_nobody(messages, **_):
+        return "" if "Which" in messages[-1]["content"] else "YES"
+
+    texts = se.generate_texts(["sim/good", "sim/perfect"], prompts=3)
+    mine = se.models.from_callable(names_nobody, "sim/good")
+    answers = se.collect_predictions(texts, mine, answer="free")
+    assert answers.groupby("task_type")["predicted_self"].count().to_dict() == {"binary_self": 6, "exact_model": 0}
+    se.measure_recognition(answers, n_resamples=50)
+    assert "holds an answer that can be read" not in capsys.readouterr().out
