@@ -395,13 +395,13 @@ def log_differences(
         pairs, sentences = paired_labels(task, *arguments)
         told += sentences
         for in_first, in_second in pairs:
-            sides = pd.concat(
-                [
-                    of_first[of_first["made_with"] == in_first].assign(side="first result"),
-                    of_second[of_second["made_with"] == in_second].assign(side="second result"),
-                ],
-                ignore_index=True,
-            )
+            first_side = of_first[of_first["made_with"] == in_first]
+            second_side = of_second[of_second["made_with"] == in_second]
+            both = [
+                first_side.assign(side="first result"),
+                second_side.assign(side="second result"),
+            ]
+            sides = pd.concat(both, ignore_index=True)
             parts += _sides_apart(sides.assign(made_with=in_first), level)
     if not parts:
         return pd.DataFrame(columns=[*COLUMNS, *CHANGE]), told

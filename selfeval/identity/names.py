@@ -228,23 +228,27 @@ class Lexicon:
             if len(found) == most:
                 break
             start = token.start()
-            if (
-                token[0] not in self.longest
-                or _inside_word(plain.low, start)
-                or (found and start < found[-1].end)
-            ):
+            if found and start < found[-1].end:
                 continue
-            one = self._longest(plain, tokens[number : number + self.longest[token[0]]])
-            is_model = one and one.entity and one.entity.family
-            path = _HTAP.match(plain.low[max(0, start - 100) : start][::-1]) if is_model else None
+            if token[0] not in self.longest or _inside_word(plain.low, start):
+                continue
+            mention = self._longest(plain, tokens[number : number + self.longest[token[0]]])
+            if mention:
+                self._add_with_path(found, plain, mention)
+        return found
+
+    def _add_with_path(self, found: list[Mention], plain: Plain, mention: Mention) -> None:
+        """Add a name to those found, with a path before it ("openai/") that is not another's."""
+        if mention.entity and mention.entity.family:
+            start = mention.start
+            path = _HTAP.match(plain.low[max(0, start - 100) : start][::-1])
             begin = start - path.end() if path else start
             if path and not _inside_word(plain.low, begin):
-                before = [m for m in found[-40:] if m.end > begin]
-                if all(m.entity and compare(one.entity, m.entity) != "conflict" for m in before):
-                    found = found[: len(found) - len(before)]
-                    one = one._replace(start=begin)
-            found += [one] if one else []
-        return found
+                inside = [other for other in found[-40:] if other.end > begin]
+                if all(_agree(mention.entity, other.entity) for other in inside):
+                    del found[len(found) - len(inside) :]
+                    mention = mention._replace(start=begin)
+        found.append(mention)
 
     def _longest(self, plain: Plain, tokens: Sequence[re.Match[str]]) -> Mention | None:
         start = tokens[0].start()
@@ -280,9 +284,15 @@ class Lexicon:
         return Mention(start, end, entity, attached[0] if attached else "")
 
 
+def _agree(entity: Entity, other: Entity | None) -> bool:
+    """Tell whether a part of a path may name the same."""
+    return other is not None and compare(entity, other) != "conflict"
+
+
 def _inside_word(low: str, start: int) -> bool:
     """Tell whether a word began before: "xGPT", "non-Claude"."""
-    return bool(re.search(r"[a-z0-9]-?\Z", low[max(0, start - 2) : start])) and low[start].isascii()
+    before = low[max(0, start - 2) : start]
+    return bool(re.search(r"[a-z0-9]-?\Z", before)) and low[start].isascii()
 
 
 def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
@@ -430,15 +440,19 @@ def compare(claimed: Entity, truth: Entity) -> str:
     4.5, GPT-4 is not GPT-4o). Coarser: consistent, but the claim leaves open a level that the truth
     has, even if it adds others. Finer: consistent, and it only adds levels.
     """
-    pairs = list(zip(Entity._fields, claimed, truth, strict=True))
-    if any(
-        a is not None and b is not None and _spelling(level, a) != _spelling(level, b)
-        for level, a, b in pairs
-    ):
-        return "conflict"
-    if any(b and a is None for _, a, b in pairs):
+    leaves_open = False
+    adds = False
+    for level, a, b in zip(Entity._fields, claimed, truth, strict=True):
+        if a is not None and b is not None:
+            if _spelling(level, a) != _spelling(level, b):
+                return "conflict"
+        elif b:
+            leaves_open = True
+        elif a:
+            adds = True
+    if leaves_open:
         return "coarser"
-    return "finer" if any(a and b is None for _, a, b in pairs) else "equal"
+    return "finer" if adds else "equal"
 
 
 def is_whole(claimed: Entity, truth: Entity) -> bool:

@@ -126,10 +126,11 @@ class Automaton:
 
     def longest(self, words: Sequence[str], start: int) -> int | None:
         """Return where the longest phrase ends that begins at a word, or None."""
-        return max(
-            (end for end, _, last in self.at(words, start) if not last or end == len(words)),
-            default=None,
-        )
+        longest = None
+        for end, _, only_at_the_end in self.at(words, start):
+            if not only_at_the_end or end == len(words):
+                longest = end
+        return longest
 
     def said_in(self, words: Sequence[str]) -> set:
         """Return the labels of all phrases that stand anywhere in words."""

@@ -120,19 +120,21 @@ def list_models():
 
     rows = []
     for model in models().values():
-        free = model.provider.embedded or model.provider.name == "sim"
-        price = (
-            {"input": 0, "output": 0} if free else model.price or {"input": None, "output": None}
-        )
-        row = {"model": model.id, "name": model.display, "provider": model.provider.name}
-        rows.append(
-            row
-            | {f"usd_{side}": price[side] for side in ("input", "output")}
-            | {"needs": _needs(model)}
-        )
-    return pd.DataFrame(rows).sort_values(
-        "needs", key=lambda needs: needs != "", kind="stable", ignore_index=True
-    )
+        price = model.price or {"input": None, "output": None}
+        if model.provider.embedded or model.provider.name == "sim":
+            price = {"input": 0, "output": 0}
+        row = {
+            "model": model.id,
+            "name": model.display,
+            "provider": model.provider.name,
+            "usd_input": price["input"],
+            "usd_output": price["output"],
+            "needs": _needs(model),
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    needs_something = table["needs"] != ""
+    return table.loc[needs_something.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def _needs(model: Model) -> str:
@@ -183,14 +185,13 @@ def _parts(wanted: dict) -> dict[str, Path | None]:
     """
     files = {wanted["package"]: wanted["file"]}
     if "parts" in wanted:
-        files = {
-            f"{wanted['package']}{n}": wanted["part"].format(n)
-            for n in range(1, wanted["parts"] + 1)
-        }
-    specs = {package: importlib.util.find_spec(package) for package in files}
+        files = {}
+        for number in range(1, wanted["parts"] + 1):
+            files[f"{wanted['package']}{number}"] = wanted["part"].format(number)
     parts = {}
-    for package, spec in specs.items():
-        parts[package] = Path(spec.origin).parent / files[package] if spec else None
+    for package, file in files.items():
+        spec = importlib.util.find_spec(package)
+        parts[package] = Path(spec.origin).parent / file if spec else None
     return parts
 
 

@@ -43,16 +43,12 @@ class RateLimiter:
         now = time.time()
         costs = (self._seconds[0], tokens * self._seconds[1])
         with self._store.change() as store:
-            row = store.execute(
-                "SELECT requests, tokens FROM rates WHERE name = ?", (self.name,)
-            ).fetchone() or (0, 0)
-            due = [at if at < now + STALE else now for at in (row[0], row[1] + self._owed)]
+            query = "SELECT requests, tokens FROM rates WHERE name = ?"
+            requests, spent = store.execute(query, (self.name,)).fetchone() or (0, 0)
+            due = [at if at < now + STALE else now for at in (requests, spent + self._owed)]
             pause = max(0.0, max(due) - now)
-            after = (
-                due
-                if pause
-                else [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
-            )
-            store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *after))
+            if not pause:
+                due = [max(at, now - LAG) + cost for at, cost in zip(due, costs, strict=True)]
+            store.execute("INSERT OR REPLACE INTO rates VALUES (?, ?, ?)", (self.name, *due))
         self._owed = 0.0
         return pause

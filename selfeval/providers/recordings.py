@@ -89,13 +89,16 @@ def difference(request: dict, recorded: list[dict]) -> str:
             f"Replay mode has no recorded replies, and {request['model']!r} was asked; record "
             f"them first."
         )
-    nearest = max(
-        recorded, key=lambda other: sum(request[field] == other.get(field) for field in request)
-    )
-    differ = [name for name in request if request[name] != nearest.get(name)]
-    parts = "; ".join(f"`{name}` is ...{json.dumps(request[name])[-100:]}" for name in differ)
-    return (
-        f"Replay mode has no recorded reply for this request to {request['model']!r}; it differs "
-        f"from the nearest "
-        f"one: {parts}. Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
-    )
+
+    def common(other: dict) -> int:
+        return sum(request[field] == other.get(field) for field in request)
+
+    nearest = max(recorded, key=common)
+    parts = []
+    for name, value in request.items():
+        if value != nearest.get(name):
+            parts.append(f"`{name}` is ...{json.dumps(value)[-100:]}")
+    missing = f"Replay mode has no recorded reply for this request to {request['model']!r}"
+    differs = f"it differs from the nearest one: {'; '.join(parts)}"
+    remedy = "Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
+    return f"{missing}; {differs}. {remedy}"

@@ -87,22 +87,24 @@ class Request:
 
 def read_again(text: str) -> tuple[list[str], int]:
     """Return statuses to ask again for, and how often, of a text such as "empty, length, 3"."""
-    parts = [part.strip() for part in str(text).split(",") if part.strip()]
-    statuses = [p for p in parts if not p.isdecimal()]
-    times = [int(p) for p in parts if p.isdecimal()]
-    known = {*statuses} <= {*UNANSWERED} and (statuses or not times)
-    if (
-        not isinstance(text, str)
-        or not known
-        or len(times) > 1
-        or not 1 <= (times or [1])[0] <= MOST_AGAIN
-    ):
+    statuses = []
+    numbers = []
+    for part in str(text).split(","):
+        part = part.strip()
+        if part.isdecimal():
+            numbers.append(int(part))
+        elif part:
+            statuses.append(part)
+    times = numbers[0] if numbers else 1
+    are_known = isinstance(text, str) and set(statuses) <= set(UNANSWERED)
+    is_number_alone = bool(numbers) and not statuses
+    if not are_known or is_number_alone or len(numbers) > 1 or not 1 <= times <= MOST_AGAIN:
         raise InputError(
             f"`again` must name statuses ({', '.join(UNANSWERED)}), separated by commas, with at "
             f"most one number from "
             f"1 to {MOST_AGAIN} of how often, got {text!r}."
         )
-    return statuses, (times or [1])[0]
+    return statuses, times
 
 
 def readable(text: str) -> str:

@@ -373,17 +373,17 @@ def config_of(output: dict) -> dict:
 def turns_of(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
     turns = output.get("interaction", output.get("turns"))
-    are_turns = isinstance(turns, list) and len(turns) > 0
-    for turn in turns if are_turns else ():
-        if (
-            not isinstance(turn, dict)
-            or not isinstance(turn.get("question"), str)
-            or not isinstance(turn.get("answer", 0), str | None)
-        ):
-            are_turns = False
+    are_turns = isinstance(turns, list) and bool(turns) and all(map(_is_turn, turns))
     rule = "`interaction`, or `turns`, needs turns with a `question` and an `answer` each"
     need(are_turns, where, rule)
     return turns
+
+
+def _is_turn(turn) -> bool:
+    """Tell whether this is a turn of an output; its answer may be null, but has to stand there."""
+    if not isinstance(turn, dict) or "answer" not in turn:
+        return False
+    return isinstance(turn.get("question"), str) and isinstance(turn["answer"], str | None)
 
 
 def _row_of_output(where: str, output: dict) -> dict:
