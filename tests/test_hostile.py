@@ -253,6 +253,17 @@ def test_a_cell_in_latex_is_no_option_of_the_line_before():
     assert rows[3] == r"a b \& \textbackslash{}c & 3 \\"
 
 
+@pytest.mark.parametrize("sign", "&%$#_{}~^\\")
+def test_no_sign_in_a_cell_is_a_command_of_latex(sign):
+    [_, row] = [line for line in latex_of(f"m {sign}2").splitlines() if line.endswith(" \\\\")]
+    meant = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}.get(sign, f"\\{sign}")
+    assert row == rf"m {meant}2 & 1 \\"
+
+
+def latex_of(cell):
+    return se.figures.latex(pd.DataFrame({"who": [cell], "n": [1]}), **IN_LATEX)
+
+
 # secrets and marks ----------------------------------------------------------------------------------------------------
 
 SECRETS = (

@@ -204,8 +204,10 @@ def test_without_a_ceiling_the_usual_size_is_asked(world):
 
 
 def test_a_ceiling_below_the_smallest_size_buys_nothing(world):
-    with pytest.raises(BudgetError, match=r"8 prompts.* more than half of max_cost"):
+    with pytest.raises(BudgetError, match=r"8 prompts.* more than half of max_cost") as caught:
         se.profile("openai:knows", jurors="openai:juror", max_cost=0.0001)
+    price, allow = map(float, re.search(r"about \$([\d.]+), .*; allow \$([\d.]+), or", str(caught.value)).groups())
+    assert allow == pytest.approx(2 * price, abs=0.02) and price > 0
     assert not world.ledger
 
 
