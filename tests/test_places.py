@@ -191,3 +191,53 @@ def test_make_clean_removes_what_can_be_rebuilt_and_nothing_else(tmp_path):
     assert [name for name in STAYS if not (tmp_path / name).exists()] == []
     assert [name for name in GOES if (tmp_path / name).exists()] == []
     assert "data/store/" in said and "data/corpora/ and data/predictions/ stay" in said
+
+
+# the other targets, with programs that only say how they are called
+
+PROGRAM = """#!/bin/sh
+echo "replay=$SELFEVAL_REPLAY store=${SELFEVAL_STORE#$PWD/} faults=$SELFEVAL_FAULTS $(basename $0) $*" >> calls.txt
+"""
+TARGETS = {
+    "sweep": ["selfeval sweep notebooks/sweeps/demo.yaml --workers 2"],
+    "sweep FILE=mine.yaml WORKERS=5": ["selfeval sweep mine.yaml --workers 5"],
+    "report": ["selfeval report"],
+    "report RUNS=data/runs/mine": ["selfeval report data/runs/mine"],
+    "demo": ["replay= .*selfeval profile local/smollm2-135m .*--yes --out data/runs/demo"],
+    "lab LAB_FLAGS=--no-browser": ["jupyter lab .*--no-browser notebooks/00_tour.ipynb"],
+    "bench": ["python bench/bench.py"],
+    "faults": ["faults=full pytest .*tests/test_faults_text.py"],
+    "test": ["ruff check", "ruff format --check", "mypy", "faults= pytest .*--nbval .*tests bench notebooks"],
+    "reproduce": ["papermill notebooks/13_published_studies.ipynb", r"python -c .*contains\(''\)"],
+    "reproduce STUDY=Davidson": ["papermill notebooks/13_published", r"python -c .*contains\('Davidson'\)"],
+    "figures": ["replay=data/recorded .*selfeval sweep notebooks/sweeps/demo.yaml --workers 2"],
+    "figures FIGURES=other": [],
+    "notebooks": ["replay=1 .*papermill notebooks/02_", "replay=1 .*jupyter nbconvert .*01_a.ipynb", "python .*tidy"],
+    "record-part PART=roleplay NOTEBOOKS=notebooks/05.ipynb": [
+        "replay= store=data/store/recording/.*jupyter nbconvert .*05.ipynb",
+        "replay= store=data/store/recording/.*selfeval store export data/sample/roleplay.jsonl",
+    ],
+}
+
+
+@pytest.mark.parametrize("words", TARGETS)
+def test_a_target_of_make_calls(words, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "requirements-model.txt", "pyproject.toml", "data/recorded/demo.jsonl.xz",
+                 "notebooks/01_a.ipynb", "tests/test_faults_text.py", "data/sample/roleplay.jsonl"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("selfeval", "python", "pytest", "ruff", "mypy", "jupyter", "papermill", "pip"):
+        (programs / name).write_text(PROGRAM)
+        (programs / name).chmod(0o755)
+    (tmp_path / ".venv" / ".ready").touch()
+    for name in ("SELFEVAL_STORE", "SELFEVAL_REPLAY", "SELFEVAL_FAULTS"):
+        monkeypatch.delenv(name, raising=False)
+    subprocess.run(["make", *words.split()], cwd=tmp_path, check=True, capture_output=True)
+    calls = tmp_path / "calls.txt"
+    said = calls.read_text().splitlines() if calls.exists() else []
+    assert len(said) == len(TARGETS[words]), said
+    for line, wanted in zip(said, TARGETS[words], strict=True):
+        assert re.search(wanted, line), line
