@@ -100,7 +100,7 @@ def _with_what_is_meant(error: click.NoSuchOption) -> click.UsageError:
     elif elsewhere(word):
         sentences = [error.message, f"{elsewhere(word)}."]
     names = [option for option in options.values() if option.startswith("-")]
-    sentences.append(f"{context.command_path} has {', '.join(names)}.")
+    sentences.append(f"{context.command_path} has {', '.join(names) or 'no options'}.")
     return click.UsageError(" ".join(sentences), context)
 
 

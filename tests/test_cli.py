@@ -46,6 +46,19 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/id
     (["sweep", ROOT / "notebooks/sweeps/demo.yaml", "--max-cost", "inf"], 1, "must be a finite number"),
     ([*IDENTITY, "--repeats", 99999999999999999999], 2, "not in the range 1<=x<=10000"),
     (["roleplay", "--output_file_path", "x.json", "--temperature", "-1"], 2, "not in the range x>=0"),
+    (["measure", "nowhere.json"], 2, "'nowhere.json' does not exist"),
+    (["report", "nowhere"], 1, "There is no notebook below nowhere to report; name a sweep's"),
+    (["identity", "nowhere.json"], 2, "Missing option '--models'"),
+    (["recognise", "nowhere.csv", "--models", "sim/good"], 1, "There is no file or corpus 'nowhere.csv'"),
+    (["recognise", "--models"], 2, "Option '--models' requires an argument"),
+    (["jury", "--models", "nobody/x", "--jurors", "sim/juror-stern"], 1, "'nobody/x' is served by `openrouter`, which needs an API key"),
+    (["profile", "nobody/x", "--yes"], 1, "'nobody/x' is served by `openrouter`, which needs an API key"),
+    (["store", "import", "nowhere.jsonl"], 2, "'nowhere.jsonl' does not exist"),
+    (["store", "merge", "nowhere.sqlite"], 2, "'nowhere.sqlite' does not exist"),
+    (["store", "export", "broken"], 1, "broken exists; name a new file for the replies"),
+    (["store", "forget-batch", "x"], 1, "The store has no batch 'x'"),
+    (["models", "--strange"], 2, "models has no options."),
+    (["doctor", "--strange"], 2, "No such option '--strange'."),
 ])  # fmt: skip
 def test_what_is_wrong_is_said_before_anything_runs(arguments, status, sentence, tmp_path, own_store, monkeypatch):
     monkeypatch.chdir(tmp_path)
