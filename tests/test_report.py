@@ -217,6 +217,17 @@ def test_a_file_that_a_parameter_names_is_told_without_where_it_lies(tmp_path):
     assert str(tmp_path) not in text and "read prompts.csv, run/x.csv" in text
 
 
+def test_of_a_project_below_the_home_no_folder_between_the_two_is_told(tmp_path, monkeypatch):
+    project = tmp_path / "home" / "secret-client" / "project"
+    (project / "runs").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(project)
+    cell = new_code_cell("1", outputs=[new_output("stream", text=f"read {project}/mine.csv")])
+    nbformat.write(new_notebook(cells=[cell]), project / "runs" / "a.ipynb")
+    text = site_text(build([project / "runs"], tmp_path / "site"))
+    assert "read mine.csv" in text and "secret-client" not in text
+
+
 COMMITTED = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
