@@ -95,6 +95,19 @@ def test_runs_on_workers_end_with_a_sweep_that_is_killed(cluster, tmp_path):
     assert psutil.wait_procs([kernel], timeout=60)[0]
 
 
+def test_what_is_set_for_a_sweep_is_set_on_its_workers(cluster, tmp_path, monkeypatch):
+    show = "import json, os, pathlib\npathlib.Path(out, 'told.json').write_text(json.dumps(dict(os.environ)))"
+    make_notebook(tmp_path / "ask.ipynb", show, parameters='out: str = ""')
+    ours = {"SELFEVAL_REPLAY": "1", "SELFEVAL_MODELS": str(tmp_path / "models.yaml"), "SELFEVAL_BATCH": "1"}
+    for name, value in ours.items():
+        monkeypatch.setenv(name, value)
+    path = write(tmp_path, {"notebook": "ask"})
+    assert sweep.run_file(path, out=tmp_path / "out", scheduler=cluster.scheduler_address, max_cost=9) == 0
+    [file] = (tmp_path / "out").rglob("told.json")
+    told = json.loads(file.read_text())
+    assert {name: told[name] for name in ours} == ours and told["SELFEVAL_MAX_COST"].endswith(":3.0")  # of three hosts
+
+
 def test_a_scheduler_that_does_not_answer_is_said_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "PATIENCE", 0.5)
     make_notebook(tmp_path / "ask.ipynb", "1")

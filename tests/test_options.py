@@ -294,6 +294,16 @@ def test_what_all_verbs_share_that_ask_is_heeded_by_each(verb, world):
         assert call(**first) != call(**first, again="empty")
 
 
+@pytest.mark.parametrize("verb", sorted({verb for verb, keyword in keywords() if keyword == "level"}))
+def test_all_intervals_of_a_result_and_of_what_is_compared_in_it_have_its_level(verb, world):
+    given, _ = verbs(world)[verb]
+    world.patch.setenv("SELFEVAL_STORE", str(world.folder / "levels" / "replies.sqlite"))
+    result = called(verb, given | {"level": 0.9})(world.folder)
+    tables = [result, *(result.tables or {}).values()]
+    levels = [level for table in tables if "level" in table for level in table["level"].dropna()]
+    assert {*levels} == {0.9} and len(levels) > 3
+
+
 @pytest.mark.parametrize("verb", sorted({*se.ASKING} - {"likelihoods"}))
 def test_a_seed_reaches_every_call_of_a_verb(verb, world):
     world.seen(called(verb, asked(world)[verb] | {"seed": 7}))
