@@ -43,6 +43,12 @@ def test_what_only_looks_like_a_key_is_left_alone():
     assert redact(INNOCENT) == INNOCENT
 
 
+@pytest.mark.parametrize(("key", "shown"), [("abcd123", "abcd123"), ("abcd1234", "[key]"), ("abcd12345", "[key]")])
+def test_a_key_of_eight_letters_is_taken_out_and_a_shorter_one_stands_in_every_file(key, shown, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert redact(f"sent {key}, refused") == f"sent {shown}, refused"
+
+
 def test_what_of_the_environment_is_a_key(monkeypatch):
     own = "-".join(("only", "letters"))  # in pieces: this file is searched too
     said = {"OPENAI_API_KEY": own, "MY_TOKEN": " t0ken-value ", "SHORT_KEY": "abc1", "KEY": "notebook"}

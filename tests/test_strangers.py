@@ -31,7 +31,7 @@ from selfeval import DATA, ROOT, bounds, sweep
 from selfeval.cli import main
 from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.inspect_logs import read_logs
-from selfeval.paths import write_whole
+from selfeval.paths import is_open_to_others, write_whole
 from selfeval.providers import embedded
 from selfeval.providers.models import get
 from selfeval.providers.store import Store
@@ -206,6 +206,27 @@ def test_a_packed_file_that_unpacks_to_too_much_is_refused(name, tmp_path, monke
     (tmp_path / name).write_bytes(PACKERS[name](b'{"a": 1}\n' * 300_000))
     with pytest.raises(InputError, match="unpacks to more than 1 MB, the most for its size"):
         read_texts(tmp_path / name)
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 100_000_000), (500_000, 100_000_000), (1_000_000, 200_000_000)])
+def test_what_a_file_may_unpack_to_grows_with_its_size_from_what_any_may(size, most, tmp_path):
+    (tmp_path / "a.jsonl.xz").write_bytes(b"x" * size)
+    assert bounds.most_unpacked(tmp_path / "a.jsonl.xz") == most
+
+
+@pytest.mark.parametrize(("folder", "file", "is_open"), [
+    (0o755, 0o644, True), (0o700, 0o644, False), (0o755, 0o600, False), (0o711, 0o640, True), (0o700, 0o600, False),
+])  # fmt: skip
+def test_a_file_is_open_to_others_who_can_read_it_and_enter_all_folders_above(folder, file, is_open):
+    above = Path(tempfile.mkdtemp(dir="/tmp"))  # others can enter what is above it
+    try:
+        (above / "project").mkdir(mode=0o755)
+        (above / "project" / ".env").write_text("x")
+        (above / "project" / ".env").chmod(file)
+        above.chmod(folder)
+        assert is_open_to_others(above / "project" / ".env") is is_open
+    finally:
+        shutil.rmtree(above)
 
 
 def test_a_log_and_recorded_replies_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
