@@ -127,3 +127,15 @@ def test_a_command_that_runs_notebooks_says_how_to_install_what_it_needs(command
     result = selfeval(*command.split())
     assert result.exit_code == 1 and result.output.startswith("selfeval: this command needs `jupyter_client")
     assert result.output.endswith("run: pip install 'selfeval[lab]'\n")
+
+
+def test_the_published_command_keeps_its_ceiling(server, registry, tmp_path, own_store):
+    registry("models: [{id: 'openai:a', display: Anna, developer: A, price: {input: 1000, output: 1000}}]")
+    fake = server(reply="I am Anna.")
+    config = DATA / "identity" / "published.json"
+    command = ["identity", config, "--model", "openai:a", "--output", tmp_path / "x.json", "--yes"]
+    stopped = selfeval(*command, "--max-cost", "0.01")
+    assert stopped.exit_code == 1 and "of the ceiling of $0.01 are spent" in stopped.output, stopped.output
+    assert not fake.ledger and not (tmp_path / "x.json").exists()
+    done = selfeval(*command)
+    assert done.exit_code == 0 and len(fake.ledger) == 6, done.output
