@@ -356,6 +356,18 @@ def test_names_filled_in_are_taken_back_and_those_beside_an_error_always(analyse
         analysed(filled_in(0.6), reread="maybe")
 
 
+@pytest.mark.parametrize(("share", "is_told"), [(0.2, False), (0.6, True)])
+def test_answers_that_are_others_in_the_replies_are_told_where_they_are_many(share, is_told, analysed):
+    rows = filled_in(0)
+    authors = sorted({row["true_model"] for row in rows})
+    for row in rows[: int(share * len(rows))]:
+        row["returned_text"] = next(name for name in authors if name != row["predicted_model"])
+    _, changes, lines, _ = analysed(rows)
+    number = int(share * len(rows))
+    assert changes[["changed", "removed"]].iloc[0].tolist() == [number, 0]
+    assert any(f"{number} of 100 answers on record" in line for line in lines) is is_told
+
+
 def test_one_evaluator_that_cannot_be_read_changes_nothing_for_the_others(analysed):
     rows = [row | {"returned_text": "cut"} if row["evaluator_model"] == "lab/basalt" else row for row in exact(20)]
     rows[0] |= {"returned_text": "I cannot know."}
