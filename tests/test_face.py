@@ -300,3 +300,15 @@ def test_models_that_no_registry_lists_are_asked_about_the_texts_they_wrote(serv
 def test_one_name_stands_for_a_list_of_one_also_as_papermill_passes_a_list(ask, field, name):
     for given in (name, [name], json.dumps([name])):
         assert {*ask(given)[field].dropna()} <= {name} and len(ask(given))
+
+
+@pytest.mark.parametrize("words", [0, 150])
+def test_the_ends_of_a_range_are_in_it(words):
+    talks = se.converse("sim/talker", "sim/talker", turns=1)
+    assert se.judge(talks, "sim/juror-stern", "independent", words=words)["score"].notna().all()
+
+
+@pytest.mark.parametrize("words", [151, -1, 2.5, True, "many"])
+def test_what_is_beyond_a_range_or_no_whole_number_is_refused(words):
+    with pytest.raises(InputError, match=f"`words` must be a whole number .*at most 150, got {words!r}"):
+        se.judge(se.converse("sim/talker", "sim/talker", turns=1), "sim/juror-stern", "independent", words=words)
