@@ -95,10 +95,12 @@ def committed():
 
 
 def drawn_otherwise():
-    """Return the files that 09 wrote in this session and that are not those in figures/."""
-    written = [file for ending in ("svg", "tex") for file in DRAWN.rglob(f"*.{ending}")]
-    written = [file for file in written if file.stat().st_mtime > BEGAN]
-    shown = {file: FIGURES / file.relative_to(DRAWN) for file in written}
+    """Return the files that 09 and 13 wrote in this session and that are not those in figures/."""
+    shown = {}
+    for folder in DRAWN:
+        for file in (*folder.rglob("*.svg"), *folder.rglob("*.tex")):
+            if file.stat().st_mtime > BEGAN:
+                shown[file] = FIGURES / file.relative_to(folder)
     return [file for file, ours in shown.items() if differs(file, ours.read_text("utf-8"), file.read_text("utf-8"))]
 
 
@@ -122,7 +124,8 @@ def apart(drawing):
     return re.split(r"-?\d+\.\d+", drawing), [float(number) for number in re.findall(r"-?\d+\.\d+", drawing)]
 
 
-FIGURES, DRAWN = ROOT / "figures", DATA / "results" / "figures"
+FIGURES = ROOT / "figures"
+DRAWN = (DATA / "results" / "figures", DATA / "results" / "published")
 BEGAN = time.time()
 WRITTEN = ("*/sample/*.jsonl", "results/*/*/*.csv", "results/validation/*.csv")
 BEFORE = {} if _session else committed()
