@@ -376,6 +376,11 @@ def test_files_carry_the_title_that_they_are_given(found, tmp_path):
     assert b"/Title (mine)" in se.plot(found).save(tmp_path / "mine")[0].read_bytes()
 
 
+def test_the_axis_holds_all_ends_of_intervals_whatever_the_estimates():
+    low, high = figures.dots(rows_of((-0.9, 0.1), (0.0, 0.95)), "x").axes[0].get_xlim()
+    assert low <= -0.9 and high >= 0.95
+
+
 def test_a_result_read_again_is_what_was_saved(found, tmp_path):
     se.save(found, tmp_path / "one")
     [again] = se.read_results(tmp_path)

@@ -13,6 +13,7 @@ from test_client import within
 
 import selfeval as se
 from selfeval.errors import InputError
+from selfeval.providers.request import Response
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import scoring as verdicts
 from selfeval.roleplay.baselines import baselines
@@ -166,6 +167,13 @@ def test_without_a_score_a_juror_is_asked_once_more_and_then_has_none(store, aga
     assert len(script.prompts) == 2 and script.prompts[1][1] == {"role": "assistant", "content": "It hesitates."}
     assert (row["score"], row["status"], row["repaired"], row["repair_reply"]) == (score, status, True, again)
     assert row["statement"].split("\n")[0] == row["reply"] == "It hesitates." and decide([row]) == score
+
+
+def test_a_statement_costs_what_all_its_calls_cost(store):
+    said = iter([Response("It hesitates.", cost=0.25, latency=1.0), Response("HUMAN_SCORE=.7", cost=0.5, latency=2.0)])
+    juror = se.models.from_callable(lambda messages, **parameters: next(said), "script/dear")
+    [row] = ask(store, Jury([juror]), talk(answers=["Hello."]), "independent")
+    assert (row["cost"], row["latency"], row["repaired"]) == (0.75, 3.0, True)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,12 @@ def both_sources(people, models) -> pd.DataFrame:
 # Hand-computed cases and outside references
 
 
+def test_a_score_that_only_touches_one_half_has_not_changed_sides():
+    said = [[0.5, 0.6, 0.2], [0.7, 0.5, 0.8]]  # from .5, to .5, and across
+    table = jury_table(pd.concat([rounds("debate", said, conversation_id=name) for name in "xyz"]))
+    assert found(table, "crossing").estimate == pytest.approx(1 / 3)
+
+
 def test_a_judge_that_decides_after_the_jury_is_no_juror():
     jury = votes({"a": [0.2, 0.4, 0.6], "b": [0.3, 0.5, 0.9]}).assign(role="juror")
     judge = votes({"c": [1.0, 1.0, 1.0]}).assign(role="judge")

@@ -201,6 +201,12 @@ def test_a_letter_alone_stands_for_one_of_those_shown_up_to_the_last(said, shown
     assert at_letter(said, ["1st", "2nd", "3rd"]) == shown
 
 
+def test_thinking_may_begin_or_end_with_a_quotation_and_a_mark_in_quotes_is_spoken_of():
+    assert thinking.split('<think>"Mine", it says</think>NO') == ('"Mine", it says', "NO")
+    assert thinking.split('<think>It says "mine"</think>NO') == ('It says "mine"', "NO")
+    assert thinking.split('I write "<think>" first.') == (None, 'I write "<think>" first.')
+
+
 @pytest.mark.parametrize(("reply", "said"), [
     ("Plain rain.</s>", "Plain rain."), ("Plain rain.<|im_end|>\n", "Plain rain."), ("Rain <eos></s>", "Rain"),
     ("It was <s>snow</s>", "It was <s>snow</s>"), ("Write </s> at the end.", "Write </s> at the end."),

@@ -245,6 +245,17 @@ def test_a_file_added_to_a_folder_that_a_run_names_makes_it_stale_whatever_the_o
     assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
 
 
+def test_a_corpus_that_a_run_names_makes_it_stale_when_it_changes(folder, monkeypatch):
+    corpus = folder / "data" / "corpora" / "mine"
+    corpus.mkdir(parents=True)
+    (corpus / "texts.jsonl").touch()
+    monkeypatch.setattr("selfeval.sweep.runs.DATA", folder / "data")
+    path = write(folder, {"notebook": "rows", "parameters": {"tables": ["mine"]}})
+    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
+    (corpus / "texts.jsonl").touch()
+    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
+
+
 def test_only_leaves_the_rest_alone(folder, capsys):
     path = write(folder, {"notebook": "rows", "grid": {"name": ["good", "bad", "late"]}}, {"notebook": "read"})
     first = Scripted(bad=ValueError("no"))

@@ -7,7 +7,7 @@ from sweep_files import make_notebook, reply, write
 
 import selfeval as se
 from selfeval import DATA, sweep
-from selfeval.providers.dry_runs import dollars
+from selfeval.providers.dry_runs import dollars, inside
 
 MODELS = """
 models:
@@ -107,3 +107,11 @@ def test_a_notebook_that_fails_already_is_named(tmp_path, capsys):
     status, said, _ = dry(path, capsys, only=["rows"])
     assert status == 1 and "ValueError: no corpus" in said
     assert re.search(r"to do +rows/\w+\nleft out +later/", said)
+
+
+def test_a_dry_run_leads_whole_paths_and_those_of_the_home_into_its_shadow(tmp_path, monkeypatch):
+    home, root = tmp_path / "home" / "ann", tmp_path / "shadow"
+    (home / "mine").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    assert inside(f"{home}/mine/out", root) == inside("~/mine/out", root) == f"{root}{home}/mine/out"
+    assert inside(["~/mine", "demo", 7], root) == [f"{root}{home}/mine", "demo", 7]
