@@ -237,6 +237,16 @@ def test_tokens_stand_in_a_log_as_inspect_counts_them(tmp_path):
     assert sorted(counted) == [(10 + k, 1 + k, 11 + 2 * k) for k in range(len(answers))]
 
 
+def test_statements_of_all_rounds_are_samples_of_their_own(tmp_path):
+    talks = se.converse("sim/talker", "sim/talker", turns=1, people=1)
+    verdicts = se.judge(talks, ["sim/juror-stern", "sim/juror-lenient"], "debate", rounds=2)
+    se.save(verdicts, tmp_path, form="inspect")
+    logs = [json.loads(file.read_text()) for file in tmp_path.rglob("*.json")]
+    samples = [sample for log in logs for sample in log["samples"]]
+    assert len(samples) == len(verdicts) and {sample["epoch"] for sample in samples} == {1}
+    assert all(len({sample["id"] for sample in log["samples"]}) == len(log["samples"]) for log in logs)
+
+
 def test_models_are_compared_over_the_samples_that_both_answered(tmp_path):
     """Both are right about the first six; the last four, which a alone answered, it has wrong."""
     for model, values in {"a": [1] * 6 + [0] * 4, "b": [1] * 6 + [None] * 4}.items():

@@ -98,8 +98,3 @@ def test_a_wrong_registry_is_one_sentence_that_names_the_file(registry, text, me
     with pytest.raises(InputError, match=re.escape(f"The registry {path} ")) as caught:
         get("sim/perfect")
     assert message in str(caught.value)
-
-
-def test_a_price_is_that_of_the_provider_that_is_asked():
-    assert get("openai/gpt-4.1").price and get("openai:gpt-4.1").price is None
-    assert get("openai:gpt-4.1").display == get("openai/gpt-4.1").display

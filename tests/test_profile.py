@@ -196,6 +196,13 @@ def test_the_size_is_the_largest_that_half_the_ceiling_pays_for(world):
     assert again.asked["price"].startswith("$0.00 for 0 calls")
 
 
+def test_what_would_be_found_stands_on_the_page_on_the_scale_of_the_number_beside_it(everybody):
+    shown = re.findall(r'title="would be found">([^<]*)<', everybody._repr_html_())
+    known = everybody.rows.dropna(subset="detectable")
+    wanted = known["detectable"] + known["question"].eq("jury") / 2  # where .5 is chance
+    assert sorted(filter(None, shown)) == sorted(wanted.map("{:.2f}".format)) and len(wanted)
+
+
 def test_without_a_ceiling_the_usual_size_is_asked(world):
     counted = se.profile("openai:knows", jurors="openai:juror", dry_run=True)
     by_hand = se.profile("openai:knows", jurors="openai:juror", dry_run=True, **vars(USUAL))

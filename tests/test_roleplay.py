@@ -221,6 +221,14 @@ def test_the_agent_is_the_one_named_so_or_the_second_to_speak(tmp_path, speakers
             read_conversations(path)
 
 
+def test_own_transcripts_are_answered_by_the_persona_that_is_asked_for():
+    heard = []
+    agent = se.models.from_callable(lambda messages, **_: heard.append(messages[0]["content"]) or "Yes.", "mine/a")
+    for persona in ("support", "terse"):
+        se.converse(agent, transcripts=[TALK | {"source": "human"}], persona=persona)
+    assert {*heard} == {roles.personas()[name].prompt for name in ("support", "terse")}
+
+
 ASKED, SAID = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yes.\nYou?"}
 CHATS = {  # how a chat is written: the row
     "messages": {"messages": [{"role": "system", "content": "Be kind."}, ASKED, SAID]},

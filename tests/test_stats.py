@@ -414,6 +414,19 @@ def test_holm():
         assert rows.p_holm.to_numpy() == pytest.approx(holm(larger))
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 11])
+def test_what_passes_holm_does_so_at_the_level_of_the_intervals(seed):
+    """Of seeds 1 and 2 one p lies between .05 and .1 after Holm."""
+    table = recognition_table(simulated(seed, n_prompts=14, know=0.22), level=0.9, n_resamples=1)
+    rows = table.query("statistic == 'discrimination' and p == p")
+    assert {*rows["conclusion"]} & {"recognises", "recognises alone, not after Holm"}
+    for each in rows.itertuples():
+        expected = "no evidence"
+        if each.low > 0:
+            expected = "recognises" if each.p_holm <= 0.1 else "recognises alone, not after Holm"
+        assert each.conclusion == expected
+
+
 # Precision, and accuracy by author: on request
 
 
