@@ -3,7 +3,7 @@
 Each is a slip that somebody could make and that changes a result, a cost or a file. The list was written from the
 package alone, before looking at the tests. A change is made in a work tree of its own; first the tests of its file are
 run, then those of its room, then, if they pass, all others without the notebooks. What is printed at the end was not
-noticed. It takes two to three hours on two idle cores and is not part of `make test`; that each change still fits the
+noticed. It takes about four hours on two idle cores and is not part of `make test`; that each change still fits the
 code is (`bench/test_careless.py`). A run of tests that could not be made, such as of a file that is not there, is no
 notice: it is listed as broken.
 """
@@ -479,6 +479,236 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("notebooks/14_interrogation.ipynb", "survival *= kept.loc[at_risk, turn].mean()", "survival *= kept[turn].mean()"),
     ("notebooks/07_existence.ipynb", '{\\"names\\": names,', '{\\"names\\": 6,'),
     ("notebooks/01_generate_texts.ipynb", 'errors.append(failure[\\"error\\"])', "pass"),
+    # by two more who had not seen a test
+    ("providers/replies.py", 'counts["cached"] * price["input"]', 'counts["cached"] * price["cached"]'),
+    ("providers/replies.py", "if end > start] or None", "if end >= start] or None"),
+    (
+        "providers/batches.py",
+        "read_reply(answer, call.model.in_batches(), attempts=1, adapted=adapted)",
+        "read_reply(answer, call.model, attempts=1, adapted=adapted)",
+    ),
+    ("providers/budget.py", 'f"sweep-{uuid.uuid4().hex}:{max_cost / hosts}"', 'f"sweep-{uuid.uuid4().hex}:{max_cost}"'),
+    ("providers/models.py", "is_own = not self.hosted or self.url != self.base_url", "is_own = not self.hosted"),
+    ("recognition/texts.py", "+ np.log(others.shape[1])", "- np.log(others.shape[1])"),
+    ("recognition/texts.py", 'written | {"status": "ok", "words_asked": words}', 'written | {"status": "ok"}'),
+    (
+        "recognition/run.py",
+        "[question.request(seed) for question in questions]",
+        "[question.request() for question in questions]",
+    ),
+    ("recognition/prompts.py", " == 2:", " == 1:"),
+    ("identity/measures.py", 'situations["ordered_pairs"] / (n * (n - 1))', 'situations["ordered_pairs"] / (n * n)'),
+    (
+        "identity/measures.py",
+        'replies = replies[replies["final"] & replies["stance"].notna()]',
+        'replies = replies[replies["stance"].notna()]',
+    ),
+    (
+        "identity/run.py",
+        'random.Random(f"{seed}/{arm}/{truth.name}").shuffle(pool)',
+        'random.Random(f"{arm}/{truth.name}").shuffle(pool)',
+    ),
+    (
+        "identity/published.py",
+        "foreign = [name for name in foreign if len(name) > 3]",
+        "foreign = [name for name in foreign if len(name) >= 3]",
+    ),
+    ("roleplay/run.py", 'row["position"] != position and row["score"] is not None:', 'row["score"] is not None:'),
+    (
+        "roleplay/verdicts.py",
+        'judgement.get("debate_rounds", config.get("debate_rounds", 2))',
+        'judgement.get("debate_rounds", config.get("debate_rounds", 1))',
+    ),
+    ("roleplay/baselines.py", 'if scope == "turn" else answers[:turn]', 'if scope == "turn" else answers'),
+    ("existence/run.py", "leanings.add((place > 3) - (place < 3))", "leanings.add((place >= 3) - (place < 3))"),
+    (
+        "existence/measures.py",
+        'adjust_p(table, ["condition", "statistic"], chance=',
+        'adjust_p(table, ["statistic"], chance=',
+    ),
+    ("records/tables.py", 'DIVIDES = re.compile("([;\\t\\n])")', 'DIVIDES = re.compile("([;\\n])")'),
+    ("records/texts.py", '"prompt": prompt, "sample": sample, "text": text})', '"prompt": prompt, "text": text})'),
+    (
+        "reading/parsing.py",
+        "return shown[at - 1] if at and at <= len(shown) else None",
+        "return shown[at - 1] if at and at < len(shown) else None",
+    ),
+    ("reading/thinking.py", 'if "</s>" in last[0] and "<s>" in text:', 'if "</s>" in last[0] or "<s>" in text:'),
+    (
+        "statistics/table.py",
+        'larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)',
+        'larger = table["p"].where(is_tested)',
+    ),
+    (
+        "statistics/table.py",
+        "detectable = by_normal.where(is_enough, by_t).clip(upper=1)",
+        "detectable = by_normal.where(is_enough, by_t)",
+    ),
+    (
+        "statistics/tests.py",
+        "return (1 + beyond) / (1 + DRAWS), 1 / (1 + DRAWS)",
+        "return beyond / DRAWS, 1 / (1 + DRAWS)",
+    ),
+    ("estimates/saved.py", "(several | own).items()", "(own | several).items()"),
+    (
+        "estimates/summaries.py",
+        'lowest = rates.groupby("evaluator")["estimate"].min()',
+        'lowest = rates.groupby("evaluator")["estimate"].max()',
+    ),
+    ("figures/forms.py", 'excludes = (marks["low"] > null) | (marks["high"] < null)', 'excludes = marks["low"] > null'),
+    (
+        "figures/plots.py",
+        'sums / sums.groupby(["panel", "line"]).transform("sum")',
+        'sums / sums.groupby(["panel", "column"]).transform("sum")',
+    ),
+    ("figures/papers.py", 'for sign in "&%$#_{}"}', 'for sign in "&%$_{}"}'),
+    ("profiles/run.py", "allow ${price / SHARE:,.2f}", "allow ${price * SHARE:,.2f}"),
+    (
+        "profiles/profile.py",
+        'asking | {"max_cost": max(self.most - self._so_far().cost, 0)}',
+        'asking | {"max_cost": self.most}',
+    ),
+    (
+        "sweep/execute.py",
+        '("SELFEVAL_REPLAY", "SELFEVAL_MODELS", "SELFEVAL_BATCH")',
+        '("SELFEVAL_REPLAY", "SELFEVAL_MODELS")',
+    ),
+    ("sweep/file.py", 'run.look(max(ends, default=""))', 'run.look(min(ends, default=""))'),
+    ("sweep/report.py", "sorted(beginnings, key=len, reverse=True)", "sorted(beginnings, key=len)"),
+    ("api.py", '"paired": stats.paired_models(counted, level=level)', '"paired": stats.paired_models(counted)'),
+    (
+        "cli.py",
+        "runner.run_all(asked, max_cost=max_cost, verbose=True, **options)",
+        "runner.run_all(asked, verbose=True, **options)",
+    ),
+    (
+        "condition.py",
+        'return ";".join(sorted(map(_with_plain_truth, parts)))',
+        'return ";".join(map(_with_plain_truth, parts))',
+    ),
+    ("results.py", 'lost = change["removed"] + change["changed"]', 'lost = change["removed"]'),
+    ("inspect_logs.py", 'created.sort_values(ascending=False, kind="stable")', 'created.sort_values(kind="stable")'),
+    ("paths.py", "can_enter = all(parent.stat()", "can_enter = any(parent.stat()"),
+    ("secrets.py", "if len(value) >= SHORTEST}", "if len(value) > SHORTEST}"),
+    (
+        "errors.py",
+        "_is_number(value, int) and least <= value <= most:",
+        "_is_number(value, int) and least <= value < most:",
+    ),
+    (
+        "bounds.py",
+        "return max(UNPACKED, RATIO * path.stat().st_size)",
+        "return min(UNPACKED, RATIO * path.stat().st_size)",
+    ),
+    (
+        "notebooks/00_profile.ipynb",
+        "against=against, max_cost=max_cost, seed=seed, **asking",
+        "against=against, seed=seed, **asking",
+    ),
+    (
+        "notebooks/01_generate_texts.ipynb",
+        'asking = {\\"again\\": again, \\"concurrency\\": concurrency}',
+        'asking = {\\"concurrency\\": concurrency}',
+    ),
+    (
+        "notebooks/02_collect_predictions.ipynb",
+        'has_leak = answers.drop_duplicates(\\"text_id\\")[\\"leak\\"].eq(True)',
+        'has_leak = answers[\\"leak\\"].eq(True)',
+    ),
+    (
+        "notebooks/03_self_recognition.ipynb",
+        'is_other=records[\\"evaluator_model\\"] != evaluator',
+        'is_other=records[\\"evaluator_model\\"] == evaluator',
+    ),
+    ("notebooks/04_identity.ipynb", '\\"abstain\\", \\"none\\", \\"no answer\\"]', '\\"abstain\\", \\"no answer\\"]'),
+    (
+        "notebooks/05_role_play.ipynb",
+        'part_of.get(\\"text\\").str.split().str.len()',
+        'part_of.get(\\"text\\").str.len()',
+    ),
+    (
+        "notebooks/08_validation.ipynb",
+        'power_of_areas = large.groupby([\\"authors\\", \\"rows\\", \\"prompts\\"])[\\"rejected\\"].min()',
+        'power_of_areas = large.groupby([\\"authors\\", \\"rows\\", \\"prompts\\"])[\\"rejected\\"].max()',
+    ),
+    (
+        "notebooks/09_paper_figures.ipynb",
+        'rows[\\"p_holm\\"].map(se.figures.p_text)',
+        'rows[\\"p\\"].map(se.figures.p_text)',
+    ),
+    ("notebooks/10_implicit_explicit.ipynb", 'ranks = wide.groupby(\\"prompt_id\\").rank()', "ranks = wide.rank()"),
+    (
+        "notebooks/12_words_and_weights.ipynb",
+        'scores[\\"own likelihood, per token\\"] = here[name] / n_tokens',
+        'scores[\\"own likelihood, per token\\"] = here[name] / length',
+    ),
+    ("notebooks/13_published_studies.ipynb", '\\"pairs|naming both\\"', '\\"pairs\\"'),
+    ("notebooks/14_interrogation.ipynb", "last = by_conversation.tail(1)", "last = by_conversation.head(1)"),
+    (
+        "notebooks/15_identity_details.ipynb",
+        'gap = by_template[\\"other\\"] - by_template[\\"English\\"]',
+        'gap = by_template[\\"English\\"] - by_template[\\"other\\"]',
+    ),
+    (
+        "providers/store.py",
+        "self._end(connection, claimed_key, owner, purse, reserved)",
+        "self._end(connection, claimed_key, owner, purse, None)",
+    ),
+    ("providers/dry_runs.py", 'value[:1] not in ("/", "~")', 'value[:1] != "/"'),
+    ("providers/batches.py", "(cost or 0) / (replies or 1)", "cost or 0"),
+    ("providers/models.py", "price=None, call=None)", "call=None)"),
+    ("recognition/run.py", "dict.fromkeys(written, whole[0])", "dict.fromkeys(written, whole[-1])"),
+    (
+        "recognition/contrasts.py",
+        "(minuend.answer < 0).any() or (subtrahend.answer < 0).any()",
+        "(minuend.answer < 0).any() and (subtrahend.answer < 0).any()",
+    ),
+    ("recognition/scoring.py", "had & (~has_reply | (keep & taken_back))", "had & (keep & taken_back)"),
+    ("identity/measures.py", 'said["stance"].replace("coarse", "truth")', 'said["stance"]'),
+    ("identity/attack.py", 'goal=given.get("goal", PLAN["goal"]).format(**foil)', 'goal=PLAN["goal"].format(**foil)'),
+    ("identity/replies.py", '[*SITUATION, "source", "turn"]', '[*SITUATION, "source"]'),
+    ("roleplay/measures.py", "(before - 0.5) * (after - 0.5) < 0", "(before - 0.5) * (after - 0.5) <= 0"),
+    (
+        "roleplay/scoring.py",
+        "if sum(score > 0.5 for score in scores) > half:",
+        "if sum(score > 0.5 for score in scores) >= half:",
+    ),
+    ("roleplay/verdicts.py", 'row["turn"] <= max_turns', 'row["turn"] < max_turns'),
+    ("roleplay/run.py", "costs = [call.cost for call in calls]", "costs = [counted.cost]"),
+    ("existence/run.py", 'lines = marked[-1:] or text.split("\\n")', 'lines = marked[:1] or text.split("\\n")'),
+    ("records/texts.py", "key=lambda name: -counts[name])", "key=lambda name: counts[name])"),
+    ("records/values.py", "alike.index[alike.duplicated()]", "alike.index[alike.duplicated(keep=False)]"),
+    ("reading/parsing.py", "may_be_a_share = 0 < percent < 1 and", "may_be_a_share = 0 < percent <= 1 and"),
+    (
+        "reading/thinking.py",
+        "return before in _QUOTES and after in _QUOTES",
+        "return before in _QUOTES or after in _QUOTES",
+    ),
+    (
+        "statistics/table.py",
+        'fails_holm = adjusted.fillna(1) > 1 - table["level"]',
+        "fails_holm = adjusted.fillna(1) > 0.05",
+    ),
+    (
+        "figures/forms.py",
+        'ends = rows[["estimate", "low", "high"]].to_numpy(float)',
+        'ends = rows[["estimate"]].to_numpy(float)',
+    ),
+    (
+        "profiles/page.py",
+        "found = f\"{form['chance'] + row['detectable']:.2f}\"",
+        "found = f\"{row['detectable']:.2f}\"",
+    ),
+    ("sweep/runs.py", 'for folder in (Path.cwd(), DATA, DATA / "corpora"):', "for folder in (Path.cwd(), DATA):"),
+    ("api.py", "client, played, elsewhere, persona=persona, **sampling", "client, played, elsewhere, **sampling"),
+    ("cli.py", 'options["limit"] = 18 if limit is None else limit', 'options["limit"] = limit or 18'),
+    (
+        "inspect_logs.py",
+        'about=("conversation_id", "turn", "round", "position")',
+        'about=("conversation_id", "turn", "position")',
+    ),
+    ("paths.py", "& 0o044)", "& 0o004)"),
+    ("errors.py", "if value not in known or list(values).count(value) > 1:", "if value not in known:"),
 ]
 
 
