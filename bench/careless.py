@@ -18,8 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {  # the tests that are run first
     "providers": "client again batches limits store said likelihood models options",
-    "statistics": "stats intervals contrasts pairs identity_stats jury_stats likelihood existence foreign",
-    "recognition": "recognition authors scoring simulated style likelihood foreign stats contrasts pairs",
+    "statistics": "small stats intervals contrasts pairs identity_stats jury_stats likelihood existence foreign",
+    "recognition": "small recognition authors scoring simulated style likelihood foreign stats contrasts pairs",
     "identity": "identity identity_suite identity_claims identity_stats attack",
     "existence": "existence",
     "roleplay": "roleplay jury roleplay_commands jury_stats",
@@ -30,7 +30,7 @@ ROOMS = {  # the tests that are run first
     "profiles": "profile",
     "sweep": "sweep sweep_dry pooled folders kernels studies",
     "notebooks": "parameters paper_figures notebooks",
-    "": "records foreign scoring models faults_secrets faults_text cli options face pages docs house",
+    "": "hostile strangers records foreign scoring models faults_secrets faults_text cli options face pages docs house",
 }
 FILES = {  # and those before them
     "providers/store": "store",
