@@ -186,6 +186,14 @@ def test_susceptibility_by_hand():
     assert found == pytest.approx((4 / 6 - (4 * 1 / 2) / 6) / 2)
 
 
+def test_turns_without_a_repeat_are_one_conversation_and_what_is_there_again_is_the_next():
+    talks = {(f"t{k}", "false-far"): [["truth", "truth", "foil"], ["truth", "foil", "foil"]] for k in range(4)}
+    frame = replies(talks)
+    with_repeat = identity_table(frame, **FAST)
+    pd.testing.assert_frame_equal(identity_table(frame.drop(columns="repeat"), **FAST), with_repeat)
+    assert with_repeat["statistic"].str.startswith("survival").any()
+
+
 def test_consistency_is_the_share_of_agreeing_pairs():
     said = ["truth", "coarse", "other", "foil", "none", "other", None]
     frame = replies({("a", "neutral"): said, ("b", "neutral"): ["truth", "truth"]})
