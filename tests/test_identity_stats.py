@@ -189,9 +189,10 @@ def test_susceptibility_by_hand():
 def test_turns_without_a_repeat_are_one_conversation_and_what_is_there_again_is_the_next():
     talks = {(f"t{k}", "false-far"): [["truth", "truth", "foil"], ["truth", "foil", "foil"]] for k in range(4)}
     frame = replies(talks)
-    with_repeat = identity_table(frame, **FAST)
-    pd.testing.assert_frame_equal(identity_table(frame.drop(columns="repeat"), **FAST), with_repeat)
-    assert with_repeat["statistic"].str.startswith("survival").any()
+    given = (frame, frame.drop(columns="repeat"))
+    with_repeat, without = (se.measure_identity(one, n_resamples=9) for one in given)
+    pd.testing.assert_frame_equal(pd.DataFrame(without), pd.DataFrame(with_repeat))
+    assert with_repeat.set_index("statistic")["estimate"]["accept_false"] == 1, "by the last turn"
 
 
 def test_consistency_is_the_share_of_agreeing_pairs():
