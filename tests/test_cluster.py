@@ -96,9 +96,11 @@ def test_runs_on_workers_end_with_a_sweep_that_is_killed(cluster, tmp_path):
 
 
 def test_what_is_set_for_a_sweep_is_set_on_its_workers(cluster, tmp_path, monkeypatch):
-    show = "import json, os, pathlib\npathlib.Path(out, 'told.json').write_text(json.dumps(dict(os.environ)))"
-    make_notebook(tmp_path / "ask.ipynb", show, parameters='out: str = ""')
     ours = {"SELFEVAL_REPLAY": "1", "SELFEVAL_MODELS": str(tmp_path / "models.yaml"), "SELFEVAL_BATCH": "1"}
+    names = [*ours, "SELFEVAL_MAX_COST"]  # no others: some are keys
+    show = f"import json, os, pathlib\ntold = {{name: os.environ[name] for name in {names}}}\n"
+    show += "pathlib.Path(out, 'told.json').write_text(json.dumps(told))"
+    make_notebook(tmp_path / "ask.ipynb", show, parameters='out: str = ""')
     for name, value in ours.items():
         monkeypatch.setenv(name, value)
     path = write(tmp_path, {"notebook": "ask"})
