@@ -354,38 +354,43 @@ class Store:
         if stored:
             return json.loads(stored[0]), ""
 
-        query = "SELECT * FROM claims WHERE key = ?"
-        values = [key]
-        if ceiling:  # those of other processes under it may have left room
-            query += " OR (purse = ? AND owner <> ?)"
-            values += [ceiling.name, own_name()]
-        for claimed_key, owner, since, reserved, purse in connection.execute(
-            query, values
-        ).fetchall():
-            if self._is_abandoned(claimed_key, owner, since):
-                self._note(connection, claimed_key, "abandoned", f"in flight when {owner} ended")
-                self._end(connection, claimed_key, owner, purse, reserved)  # it may have been spent
-            elif claimed_key == key:
-                return None, owner
+        of_this_key = connection.execute("SELECT * FROM claims WHERE key = ?", (key,)).fetchall()
+        for claim in of_this_key:
+            if not self._end_if_abandoned(connection, *claim):
+                return None, claim[1]
 
         purse = None
         if ceiling:
             purse = ceiling.name
             if ceiling.holder(connection, amount):
-                return None, "who may leave room"
+                # those of processes that ended hold nothing any more
+                query = "SELECT * FROM claims WHERE purse = ? AND owner <> ?"
+                for claim in connection.execute(query, (purse, own_name())).fetchall():
+                    self._end_if_abandoned(connection, *claim)
+                if ceiling.holder(connection, amount):
+                    return None, "who may leave room"
         row = (key, own_name(), time.time(), amount, purse)
         connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", row)
+        if ceiling:
+            ceiling.reserve(connection, amount)
         in_flight.add(f"{self.path} {key}")
         return None, ""
 
-    def _is_abandoned(self, key: str, owner: str, since: float) -> bool:
-        """Return whether nobody is at work on a claim.
+    def _end_if_abandoned(
+        self, connection, key: str, owner: str, since: float, amount: float, purse: str | None
+    ) -> bool:
+        """End a claim that nobody is at work on; return whether it was one.
 
-        Its process has ended, or this one has dropped it.
+        Its process has ended, or this one has dropped it. What it reserved may have been spent.
         """
         if owner == own_name():
-            return f"{self.path} {key}" not in in_flight
-        return has_ended(owner, since)
+            abandoned = f"{self.path} {key}" not in in_flight
+        else:
+            abandoned = has_ended(owner, since)
+        if abandoned:
+            self._note(connection, key, "abandoned", f"in flight when {owner} ended")
+            self._end(connection, key, owner, purse, amount)
+        return abandoned
 
     async def put(
         self, key: str, request: str, response: dict, ceiling: Ceiling | None = None
