@@ -7,16 +7,19 @@ flight and replies that are asked for again do is seen in test_options.py: here 
 
 import ast
 import json
+import re
+import shutil
 
 import nbformat
 import pandas as pd
 import pytest
+import yaml
 from fake_server import FakeServer
 from matplotlib.figure import Figure
 from written_files import run_notebook
 
 import selfeval as se
-from selfeval import ROOT
+from selfeval import DATA, ROOT
 from selfeval.paths import committed_runs
 from selfeval.records.tables import write_jsonl
 from selfeval.records.texts import read_texts
@@ -25,6 +28,7 @@ FLEET = ["sim/good", "sim/chance"]
 JURORS = ["sim/juror-lenient", "sim/juror-stern", "sim/juror-steady"]
 PLACES = {"01_generate_texts": ["corpus"], "15_identity_details": []}  # parameters that say where it writes
 HANDED_ON = {"again", "concurrency", "asking"}
+OF_THEIR_OWN = {"promise", "figures", "keep", "results"}  # each has a test below
 TURN = {"speaker": "agent", "text": "Nobody you know, I fear."}
 TALK = {"conversation_id": "t", "source": "human", "turns": [{"speaker": "q", "text": "Who are you?"}, TURN]}
 
@@ -36,8 +40,16 @@ REGISTRY = "models:\n" + "".join(
     for name, display in {"a": "Anna", "b": "Bert", "c": "Cora"}.items()
 )
 
+BY_HAND = {"prompts": 20, "know": 0.3, "habit": 0.4, "tables": 1000, "seed": 1}
+SMOLLM = "local/smollm2-135m"
+SMALL, QWEN = "local/qwen2.5-coder-0.5b", "local/qwen2.5-coder-1.5b"
+
 # {notebook: (its parameters here, {parameter: entry})}; names in braces are files of the study below
 NOTEBOOKS = {
+    "00_profile": ({"models": ["my/a"], "size": {"prompts": 2, "templates": 2, "people": 2}, "jurors": ["my/b"]}, {
+        "models": ["my/b"], "size": {"prompts": 3, "templates": 2, "people": 2}, "jurors": ["my/c"],
+        "corpus": "{texts}", "against": "{profile}", "max_cost": 0.01, "seed": 1,
+    }),
     "01_generate_texts": ({"models": FLEET, "limit": 2}, {
         "models": ["sim/good"], "prompts": "prompts-confirm.jsonl", "samples": 2, "words": 30, "temperature": 0.2,
         "limit": 3, "seed": 1,
@@ -77,6 +89,9 @@ NOTEBOOKS = {
         "answer_types": ["likert"], "templates": 2, "reasoning": True, "constrained": (ASKED, True), "iterations": 2,
         "temperature": (ASKED, 0.3), "seed": (ASKED, 1),
     }),
+    "08_validation": ({"by_hand": BY_HAND}, {
+        "folder": "{validation}", "from_prompts": 50, "by_hand": BY_HAND | {"prompts": 30},
+    }),
     "10_implicit_explicit": (
         {"corpus": "{ours}", "models": ["my/a", "my/b"], "predictions": ["{said}"], "n_resamples": 20}, {
             "corpus": "{others_of_ours}", "models": ["my/a", "my/c"], "predictions": ["{said_later}"],
@@ -87,6 +102,16 @@ NOTEBOOKS = {
         "authors": ({"predictions": ["{called}"], "corpus": ""}, {"GPT-4o": "sim/chance"}),
         "reread": ({"predictions": ["{turned}"]}, "yes"), "corpus": "", "n_resamples": 30, "judge": "my/a",
         "level": 0.9, "seed": 1,
+    }),
+    "12_words_and_weights": (
+        {"texts": "{confirmed}/texts.jsonl", "predictions": ["{confirmed}"], "likelihoods": ["{confirmed}"],
+         "curve": [8]}, {
+            "texts": "{changed}/texts.jsonl", "predictions": ["{changed}"], "likelihoods": ["{changed}"],
+            "models": [SMOLLM, QWEN], "personas": ({"models": [SMOLLM, QWEN]}, {SMALL: SMOLLM}), "clip": 0.1,
+            "missing": 0.0, "longest": 2.0, "curve": [10], "level": 0.9, "seed": 1,
+        }),
+    "13_published_studies": ({"n_resamples": 1000, "seed": 1}, {
+        "published": "{published}", "n_resamples": 500, "seed": 3,
     }),
     "14_interrogation": (
         {"models": ["sim/identity-drifts"], "attacker": "sim/attacker", "limit": 2, "turns": 2, "n_resamples": 20}, {
@@ -142,11 +167,45 @@ def study(tmp_path_factory, server):
         "pair": se.collect_predictions(texts, "sim/good", tasks="pairwise_self", limit=1),
     }  # fmt: skip
     paths = {"verdicts": str(folder / "verdicts" / "verdicts.jsonl")}
+    paths |= copies(folder) | {"profile": str(folder / "profile")}
+    se.profile("my/a", prompts=3, templates=2, people=2, jurors=["my/b"]).save(folder / "profile")
     for name, frame in frames.items():
         if name not in paths:
             paths[name] = str(folder / f"{name}.jsonl")
-            write_jsonl(folder / f"{name}.jsonl", frame.astype(object).where(frame.notna(), None).to_dict("records"))
+            write_jsonl(folder / f"{name}.jsonl", rows_of(frame))
     return paths
+
+
+def copies(folder):
+    """Return {name: folder} of committed studies, whole or smaller, some with one number changed."""
+    one_number = {
+        "validation": ("coverage.csv", 0, "coverage", 0.95001),
+        "published": ("reported.csv", 0, "published", -0.08961),
+        "results": ("words_and_weights/secondary.csv", 39, "prompts", 119),
+    }
+    for name, (file, row, column, number) in one_number.items():
+        shutil.copytree(DATA / name, folder / name)
+        table = pd.read_csv(folder / name / file)
+        table.loc[row, column] = number
+        table.to_csv(folder / name / file, index=False)
+    for name, factor in {"confirmed": 1, "changed": 0.9}.items():
+        (folder / name).mkdir()
+        texts = pd.read_json(DATA / "corpora/confirm/texts.jsonl", lines=True)
+        prompts = texts["prompt_id"].unique()[:24]
+        answers = pd.read_json(DATA / "predictions/confirm/predictions_binary_self.jsonl.xz", lines=True)
+        likelihoods = pd.read_json(DATA / "predictions/confirm/likelihoods.jsonl.xz", lines=True)
+        answers["score"] *= factor
+        answers.loc[answers["text_id"] == texts["text_id"][0], "score"] = None
+        likelihoods["logprob"] *= factor
+        texts["text"] = texts["text"].where(texts.index > 0, texts["text"] + " word" * round(10 - 10 * factor))
+        for file, frame in {"texts": texts, "predictions_binary_self": answers, "likelihoods": likelihoods}.items():
+            write_jsonl(folder / name / f"{file}.jsonl", rows_of(frame[frame["prompt_id"].isin(prompts)]))
+    return {name: str(folder / name) for name in ("validation", "published", "results", "confirmed", "changed")}
+
+
+def rows_of(frame):
+    """Return the rows of a frame as records, what is missing as None."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def text_of(value):
@@ -158,7 +217,7 @@ def text_of(value):
 def filled(value, study):
     if isinstance(value, list):
         return [filled(part, study) for part in value]
-    return study[value[1:-1]] if isinstance(value, str) and value[:1] == "{" else value
+    return value.format_map(study) if isinstance(value, str) else value
 
 
 SEEN = {}
@@ -185,7 +244,9 @@ def seen(stem, parameters, study, folder, server):
 def parameters():
     """Return (notebook, parameter) of all parameters of the notebooks above."""
     runs = committed_runs()
-    return [(stem, name) for stem in NOTEBOOKS for name in runs[stem]["parameters"] if name not in HANDED_ON]
+    return [
+        (stem, name) for stem in NOTEBOOKS for name in runs[stem]["parameters"] if name not in HANDED_ON | OF_THEIR_OWN
+    ]
 
 
 @pytest.mark.parametrize(("stem", "name"), parameters())
@@ -198,6 +259,39 @@ def test_every_parameter_changes_what_a_notebook_prints_shows_or_writes(stem, na
     assert seen(stem, base | beside | {name: value}, study, folder, server) != usual
 
 
+def test_a_promise_that_the_simulations_do_not_keep_stops_their_notebook(tmp_path):
+    with pytest.raises(AssertionError):
+        run_notebook("08_validation", promise=0.97, out=str(tmp_path))
+
+
+def test_the_figure_of_published_studies_can_lie_elsewhere_than_their_tables(tmp_path):
+    run_notebook("13_published_studies", out=str(tmp_path / "tables"), figures=str(tmp_path / "figures"))
+    assert not {*tmp_path.rglob("*.pdf")} - {*(tmp_path / "figures").rglob("*.pdf")}
+    assert not {*tmp_path.rglob("*.csv")} - {*(tmp_path / "tables").rglob("*.csv")}
+    assert (tmp_path / "figures" / "published_j.pdf").exists() and (tmp_path / "tables" / "scoreboard.csv").exists()
+
+
+def test_a_study_of_words_and_weights_keeps_what_it_read_so_that_it_can_be_repeated(study, tmp_path):
+    base, _ = NOTEBOOKS["12_words_and_weights"]
+    given = {name: filled(value, study) for name, value in base.items()}
+    run_notebook("12_words_and_weights", **given, out=str(tmp_path / "first"), keep=str(tmp_path / "kept"))
+    given |= {"predictions": [str(tmp_path / "kept")], "likelihoods": [str(tmp_path / "kept")]}
+    run_notebook("12_words_and_weights", **given, out=str(tmp_path / "again"))
+    for name in ("primary.csv", "secondary.csv"):
+        assert (tmp_path / "first" / name).read_text() == (tmp_path / "again" / name).read_text()
+
+
+def test_figures_for_a_paper_are_drawn_of_the_results_that_are_named_and_without_the_findings_of_others(
+    study, tmp_path
+):
+    until = re.compile(r'keep\("words_and_weights"')
+    committed = run_notebook("09_paper_figures", until, out=str(tmp_path / "committed"))
+    others = run_notebook("09_paper_figures", until, results=study["results"], out=str(tmp_path / "others"))
+    said = yaml.safe_load((ROOT / "notebooks" / "captions.yaml").read_text("utf-8"))["figures"]["words_and_weights"]
+    assert committed.partition("\n")[2] == f"{said['finding']} {said['about'].format(n='120')}\n"
+    assert others.partition("\n")[2] == f"{said['about'].format(n='119 to 120')}\n"
+
+
 @pytest.mark.parametrize("stem", sorted(committed_runs()))
 def test_every_parameter_is_read_also_what_is_about_calls_alone(stem):
     cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
@@ -207,7 +301,9 @@ def test_every_parameter_is_read_also_what_is_about_calls_alone(stem):
     assert {*committed_runs()[stem]["parameters"]} <= read
 
 
+OF_COMMITTED_STUDIES = {"08_validation", "12_words_and_weights", "13_published_studies"}
 SMALLEST = {
+    "00_profile": {"models": "my/a", "size": {"prompts": 1, "templates": 1, "people": 1}, "jurors": "my/b"},
     "01_generate_texts": {"models": "sim/good", "limit": 1},
     "02_collect_predictions": {"models": "sim/good", "corpus": "{texts}", "limit": 1},
     "03_self_recognition": {"predictions": "{pair}", "n_resamples": 2},
@@ -233,7 +329,7 @@ SMALLEST = {
 @pytest.mark.parametrize("stem", SMALLEST)
 def test_a_notebook_runs_with_the_smallest_design_that_it_takes(stem, study, tmp_path_factory, server):
     assert seen(stem, SMALLEST[stem], study, tmp_path_factory.mktemp("seen"), server)
-    assert SMALLEST.keys() == NOTEBOOKS.keys()
+    assert SMALLEST.keys() == NOTEBOOKS.keys() - OF_COMMITTED_STUDIES
 
 
 REFUSED = {
