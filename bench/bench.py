@@ -13,12 +13,12 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its fake server and
 from bench_client import client
 from bench_recognition import blind, coverage, planted
 from bench_sweep import kernels, throughput
-from time_statistics import gaps, million, reading, statistics
+from time_statistics import gaps, million, reading, scale, statistics
 
 PARTS = {
     part.__name__: part
     for part in (
-        client, statistics, reading, gaps, million, planted, coverage, blind, kernels, throughput,
+        client, statistics, reading, gaps, million, scale, planted, coverage, blind, kernels, throughput,
     )
 }  # fmt: skip
 

@@ -52,13 +52,24 @@ def gaps() -> dict:
     return found | {"bars": "twice the seconds of the complete design; 600 MB"}
 
 
+def scale() -> dict:
+    """Study fifty simulated models, from texts to the table: `data/validation/scale.csv`, about four minutes."""
+    import pandas as pd
+
+    from selfeval.records.tables import write_csv
+
+    found = [_alone("time_study", rows) for rows in (10_000, 100_000, 1_000_000)]
+    write_csv(Path(__file__).parents[1] / "data" / "validation" / "scale.csv", pd.DataFrame(found))
+    return {"studies": found}
+
+
 def _alone(function: str, *arguments) -> dict:
     """Call one of the functions below in a fresh process, so that its peak memory is its own."""
     code = f"import json, time_statistics; print(json.dumps(time_statistics.{function}(*{arguments!r})))"
     here = str(Path(__file__).parent)
     env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([here, *sys.path])}
     done = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])  # verbs print how many calls they made, too
 
 
 def _timed(work, times: int) -> dict:
@@ -155,6 +166,42 @@ def time_gaps(models: int, prompts: int, gap: float) -> dict:
     asked = shown[frame["evaluator_model"].str[10:].astype(int), frame["prompt_id"]]
     frame = frame[asked]
     return _timed(lambda: se.measure_recognition(frame), 1)
+
+
+def time_study(rows: int, models: int = 50) -> dict:
+    """Time each step of a study in which every model is asked about every model's texts, with this many predictions."""
+    with tempfile.TemporaryDirectory() as folder:
+        rates = [{"hit": round(0.1 + 0.8 * i / models, 3), "false_claim": 0.1} for i in range(models)]
+        entries = [
+            {
+                "id": f"sim/{i}",
+                "display": f"Model {i}",
+                "family": "sim",
+                "developer": "selfeval",
+                "simulation": of_model,
+            }
+            for i, of_model in enumerate(rates)
+        ]
+        registry = Path(folder) / "models.yaml"
+        registry.write_text(json.dumps({"models": entries}))  # which is YAML
+        os.environ |= {"SELFEVAL_MODELS": str(registry), "SELFEVAL_STORE": f"{folder}/replies.sqlite"}
+        os.environ |= {"TQDM_DISABLE": "1"}
+
+        import selfeval as se
+
+        prompts = [f"Write about thing number {i}." for i in range(rows // models**2)]
+        steps = {
+            "texts": lambda: se.generate_texts([entry["id"] for entry in entries], prompts, words=20),
+            "answers": lambda: se.collect_predictions(made["texts"], tasks="binary_self"),
+            "table": lambda: se.measure_recognition(made["answers"]),
+        }
+        made, seconds = {}, {}
+        for name, step in steps.items():
+            started = time.perf_counter()
+            made[name] = step()
+            seconds[f"{name}_seconds"] = round(time.perf_counter() - started, 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return {"predictions": len(made["answers"]), "models": models, **seconds, "peak_mb": peak}
 
 
 def write_predictions(file: Path, rows: int) -> None:

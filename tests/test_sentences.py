@@ -148,6 +148,13 @@ def power(column):
     return Row(Number(lambda value=value: value + 1e-9) for value in found[found < 1])
 
 
+def study_of(predictions):
+    """Return what a simulated study took: seconds to collect the answers and to measure them, and megabytes."""
+    [found] = table("validation/scale").query("predictions == @predictions").to_dict("records")
+    took = [f"{found[name]:g}" for name in ("answers_seconds", "table_seconds", "peak_mb")]
+    return Row(took)
+
+
 def published(name):
     """Return a table of 13_published_studies."""
     return pd.read_csv(ROOT / f"data/results/published/{name}.csv")
@@ -176,6 +183,7 @@ def covered(method="default"):
 
 CELLS |= {name: Number(lambda of=of: eval(of)) for name, of in GIVEN["numbers"].items()}
 CELLS |= {"power_a": power("a_rejected"), "power_b": power("b_rejected"), "power_access": power("privileged")}
+CELLS |= {f"scale_{size}": study_of(size) for size in (10_000, 100_000, 1_000_000)}
 FEWEST = (6, 8, 12, 20, 40)  # prompts of small designs
 
 
