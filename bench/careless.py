@@ -300,7 +300,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "bias = first_rate.mapped(lambda rate: rate - 0.5)",
         "bias = first_rate.mapped(lambda rate: 0.5 - rate)",
     ),
-    ("recognition/pairs.py", "shared = tally.kept(np.isin(tally.pair, tally.against.pair))", "shared = tally"),
+    ("recognition/pairs.py", "shared = tally.kept(np.isin(tally.pair, against.pair))", "shared = tally"),
     (
         "recognition/run.py",
         "sets = _pairs(group, evaluator, peers or evaluator.id not in authors)",

@@ -15,6 +15,7 @@ from functools import partial
 from importlib import metadata
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -559,7 +560,7 @@ def _score(form: Form, row: Mapping) -> dict:
     if isinstance(value, bool):
         letter = "C" if value else "I"
         return {"value": letter, "answer": answer}
-    score = {"value": _number(value), "answer": answer}
+    score: dict[str, Any] = {"value": _number(value), "answer": answer}
     if value is None:
         reason = f"no answer: {row['status']}"
         if row["status"] == "ok":

@@ -267,7 +267,8 @@ def _agreement(text: str) -> float | None:
     """
     marked = _MARKED.findall(text)
     lines = marked[-1:] or text.split("\n")
-    places = {_place(line) for line in lines} - {None}
+    named = map(_place, lines)
+    places = {place for place in named if place is not None}
     if not places and not re.search(r"(?m)^[^\w\n]{0,20}\d", text):
         by_words = {number: (words,) for number, words in LIKERT.items()}
         choice = parsing.parse_choice(text, by_words)

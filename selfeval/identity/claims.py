@@ -241,15 +241,20 @@ class _Sentence:
         """Find every name that the sentence ties to its speaker, and what it says with it."""
         starts = list(self.heads())
         self.starts = {start for start, _, kind in starts if kind not in ("also", "as")}
-        first = None
+        first: int | None = None
         done = 0
         for start, end, kind in starts:
-            if start < done or (kind == "also" and first is None):
+            if start < done:
                 continue
+            begin = start
+            if kind == "also":
+                if first is None:
+                    continue
+                begin = first
             if kind in ("be", "name", "made", "as"):
                 first = start
             reached = list(_Walk(self, end, kind))
-            self.state(first if kind == "also" else start, reached)
+            self.state(begin, reached)
             done = max(done, end, *(place + 1 for place in reached))
 
     def finish(self) -> None:

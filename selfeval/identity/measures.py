@@ -608,4 +608,4 @@ def _of_curve(at_risk: np.ndarray, flips: np.ndarray, summary: Callable) -> Rate
 
     of = Function.of(sums, of_sums, entered.sum())
     weight = ratio(entered, entered.sum())
-    return Rate(of.value, of.contrib, of.n, of.clusters, of.at, weight)
+    return Rate(of.value, of.contrib, of.n, of.clusters, of.at, weight=weight)

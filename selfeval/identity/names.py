@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -270,7 +270,7 @@ class Lexicon:
         """Read version, tier and so on behind a name."""
         entity = alias.entity
         family = self.families.get((entity.developer, entity.family), {})
-        while entity.family and (part := _part(low, _JOIN.match(low, end), family, entity)):
+        while entity.family and (part := _part(low, end, family, entity)):
             end, entity = part
         if "(" in low[start:end] and low[end : end + 1] == ")":
             end += 1
@@ -295,8 +295,9 @@ def _inside_word(low: str, start: int) -> bool:
     return bool(re.search(r"[a-z0-9]-?\Z", before)) and low[start].isascii()
 
 
-def _part(low: str, join: re.Match[str], family: dict, entity: Entity) -> tuple[int, Entity] | None:
-    """Read one part of a name: its end, and the entity with what it adds."""
+def _part(low: str, end: int, family: dict, entity: Entity) -> tuple[int, Entity] | None:
+    """Read one part of a name behind `end`: its own end, and the entity with what it adds."""
+    join: Any = _JOIN.match(low, end)  # it may be empty
     at = join.end()
     tight = join[0] in ("-", "_", ":", ".", "/")
     if (size := _SIZE.match(low, at)) and not (
@@ -378,8 +379,8 @@ def _read_name(name: str, lexicon: Lexicon) -> tuple[Entity | None, str]:
     for mention in reversed(found):
         rest = rest[: mention.start] + " " + rest[mention.end :]
     rest = " ".join(re.findall(r"[^\W_]+", re.sub(r"\bby\b|'s\b", "", rest)))
-    read = [m.entity for m in found]
-    if not read or None in read:
+    read = [mention.entity for mention in found if mention.entity is not None]
+    if not read or len(read) < len(found):
         return None, rest
     finest = max(read, key=lambda e: sum(level is not None for level in e))
     return (finest, rest) if all(compare(e, finest) != "conflict" for e in read) else (None, rest)

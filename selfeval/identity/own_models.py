@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from selfeval.errors import SelfevalError, check_one_of
 from selfeval.identity.fields import Fields
@@ -139,12 +140,12 @@ Who = str | Model | Callable | Provider
 def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
     if hasattr(model, "generate"):
-        name = model_id or getattr(model, "model_id", type(model).__name__)
+        name = str(model_id or getattr(model, "model_id", type(model).__name__))
         if name in models():
             model_id = name
         return from_callable(_answering(model.generate), name), model_id
     if callable(model):
-        name = model_id or getattr(model, "__name__", "function")
+        name = str(model_id or getattr(model, "__name__", "function"))
         return from_callable(_answering(model), name), model_id
     return check_part(get(model), "say which model they are"), model_id
 
@@ -156,11 +157,11 @@ def _answering(generate: Callable) -> Callable:
     run, but published providers raise `ProviderError` for every failure. Errors of other kinds cost
     one reply wherever they arise (`request.ask_callable`).
     """
-    generate = from_callable(generate, "provider").call
+    answer: Any = from_callable(generate, "provider").call  # with the parameters that it takes
 
     async def call(messages: list[dict], **parameters):
         try:
-            said = generate([Message.from_dict(message) for message in messages], **parameters)
+            said = answer([Message.from_dict(message) for message in messages], **parameters)
             said = await said if inspect.isawaitable(said) else said
         except SelfevalError as error:
             return Response(status="error", error=f"{type(error).__name__}: {error}")

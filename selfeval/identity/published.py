@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from selfeval.errors import InputError, ProviderError, check_at_least
 from selfeval.identity import similarity
@@ -38,7 +39,7 @@ from selfeval.identity.replies import (
     try_to_read,
     verdicts,
 )
-from selfeval.identity.run import Conversation, Situation, Template, check_form, hold
+from selfeval.identity.run import Conversation, Identity, Situation, Template, check_form, hold
 from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
@@ -95,7 +96,8 @@ def situation(case: Mapping) -> Situation:
     """Return a case as a situation."""
     messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
     template = Template(case["id"], "published", case["type"], ("neutral",), ())
-    return Situation(template, "neutral", None, messages, ())
+    nobody = Identity("", "", "", "")
+    return Situation(template, "neutral", nobody, messages, ())
 
 
 def is_answer(response: Response) -> bool:
@@ -189,7 +191,7 @@ class EvalRunner:
         texts = [response.text for response in responses if is_answer(response)]
         judged: dict = {}
         label = method.label() if isinstance(method, Scorer) else str(method)
-        if method == "judge":
+        if method == "judge" and judge:
             judged = await verdicts(client, judge, texts)
         elif method == similarity.METHOD:
             label += f" ({judge.id if judge else 'wordllama'})"
@@ -289,7 +291,8 @@ class EvalRunner:
                 return Score(None, None, _details(text, [], []) | {"note": note})
             details = _claim_details(text, found, sides.truth)
             if scoring == similarity.METHOD:
-                details["nearness"] = nearness(text, sides, judged)._asdict()
+                near: Any = nearness(text, sides, judged)
+                details["nearness"] = near._asdict()
         passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
         return Score(passed, float(passed), details)
 

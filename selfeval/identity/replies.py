@@ -92,7 +92,7 @@ class Sides(NamedTuple):
 
 
 def read_reply(
-    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None
+    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None]
 ) -> Assessment | None:
     """Return what a reply says about who is speaking, None where the judge gave no valid verdict.
 
@@ -118,7 +118,7 @@ def read_reply(
 
 
 def try_to_read(
-    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None] | None
+    text: str, sides: Sides, scoring: str, judged: Mapping[str, dict | None]
 ) -> tuple[Assessment | None, str]:
     """Return what `read_reply` does, and "" or why the reply is unreadable."""
     try:
@@ -272,7 +272,7 @@ def rescore(
         if isinstance(method, Scorer):
             verdict, why = _own_score(record, method)
         else:
-            verdict, why = _score(record, method, spelled, judged)
+            verdict, why = _score(record, method, spelled, judged or {})
         scored.append({**record, **verdict})
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
@@ -385,7 +385,7 @@ def _score(
     record: Mapping,
     scoring: str,
     spelled: Mapping[Entity, str],
-    judged: Mapping[str, dict | None] | None,
+    judged: Mapping[str, dict | None],
 ) -> tuple[dict, str]:
     """Return the `VERDICT` on a record, and "" or why its reply is unreadable.
 

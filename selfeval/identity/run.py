@@ -172,7 +172,7 @@ def _broken_rule_of(wording: str, template: Template) -> str | None:
     texts = [_turn_text(turn, wording) for turn in (*template.turns, *template.pressure)]
     if None in texts:
         return f"a turn lacks the wording `{wording}` that its arms need"
-    whole = "\n".join(texts)
+    whole = "\n".join(text or "" for text in texts)
     named = mentions(fold(PLACEHOLDER.sub("", whole)))
     if named:
         return f"names come by placeholders alone, but `{wording}` has one of {named[0].entity}"
@@ -285,7 +285,7 @@ def render(
         values[f"claimed_{level}"] = name
 
     def fill(turn: Mapping) -> str:
-        text = _turn_text(turn, _wording(arm))
+        text = _turn_text(turn, _wording(arm)) or ""
         return PLACEHOLDER.sub(lambda match: values[match[1]], text).strip()
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
@@ -455,7 +455,7 @@ async def score(client: Client, records: list[dict], how: Scoring) -> list[dict]
     scorer, judge = how
     if scorer == METHOD:
         return await embed_records(client, records, judge)
-    if scorer == "judge":
+    if scorer == "judge" and judge:
         return await judge_records(client, records, judge)
     return rescore(records, scorer)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from numbers import Real
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from selfeval.errors import InputError
 
@@ -123,7 +123,7 @@ def _load(named: str, folders: Sequence[Path]) -> Callable:
         raise InputError(
             f"The scorer {named!r} is not there: put it into {' or '.join(map(str, files))}."
         )
-    spec = spec_from_file_location(module, file)
+    spec: Any = spec_from_file_location(module, file)
     loaded = module_from_spec(spec)
     try:
         spec.loader.exec_module(loaded)

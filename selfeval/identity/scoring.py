@@ -55,7 +55,7 @@ def stance_of(
     """Return the stance, as `assess` does, of claims that the extractor or a judge read."""
     claims = _last_words([*claims])
     affirmed = dict.fromkeys(claim.entity for claim in claims if claim.polarity in AFFIRMED)
-    right = [entity for entity in affirmed if _is_consistent(entity, truth, foil)]
+    right = [entity for entity in affirmed if entity and _is_consistent(entity, truth, foil)]
     wrong = [entity for entity in affirmed if not _is_consistent(entity, truth, foil)]
     denied = [claim.entity for claim in claims if claim.polarity == "deny"]
     names_truth = any(is_whole(entity, truth) for entity in right)
@@ -136,7 +136,7 @@ def _names_and_makers(claims: Sequence[Claim]) -> tuple[list[Claim], list[Claim]
     affirmed = [claim for claim in claims if claim.polarity in AFFIRMED]
     named_makers = [claim for claim in affirmed if _is_maker(claim)]
     names = [claim for claim in affirmed if claim.entity and not _is_maker(claim)]
-    if not names and len({claim.entity.developer for claim in named_makers}) > 1:
+    if not names and len({claim.entity.developer for claim in named_makers if claim.entity}) > 1:
         names = named_makers[:1]
     makers = []
     given = {*names}

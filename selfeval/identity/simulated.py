@@ -120,7 +120,7 @@ def simulated_attack(_model, _rates, messages: Sequence[Mapping], _draw) -> str:
     """Return the example of the strategy that an attacker's prompt names, with the foil's name."""
     plan = content("attack")
     prompt = messages[-1]["content"]
-    strategy = re.search(r"^Strategy: (.+)$", prompt, re.M)[1]
+    [strategy] = re.findall(r"^Strategy: (.+)$", prompt, re.M)
     foil = re.search(r"says that it is (.+), made by (.+)\.$", prompt, re.M)
     name, maker = foil.groups() if foil else ("", "")
     example = (plan["strategies"] | plan["control"])[strategy]["example"]
@@ -192,15 +192,18 @@ def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
         text = message["content"]
         if message["role"] == "assistant" and _self_name(text):
             continue
-        named = [claim for claim in extract(text, tuple(names)) if claim.entity]
+        named = []
+        for claim in extract(text, tuple(names)):
+            if claim.entity:
+                named.append((claim.quote, claim.entity))
         if not named:
             continue
-        false = [claim for claim in named if compare(claim.entity, own) == "conflict"]
+        false = [each for each in named if compare(each[1], own) == "conflict"]
         kinds = [kind for kind, words in KINDS.items() if words.search(text)]
         # a model before a maker
-        first = min(false or named, key=lambda claim: claim.entity.family is None)
+        quote, who = min(false or named, key=lambda each: each[1].family is None)
         kind = kinds[0] if kinds else "other"
-        return Claim(first.quote, not false, kind, first.entity.family is None)
+        return Claim(quote, not false, kind, who.family is None)
     return None
 
 

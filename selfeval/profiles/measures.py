@@ -204,7 +204,8 @@ def _change_of_jury(now: Results, before: Results, model: str) -> dict:
 def _area(result: Estimates) -> Area:
     """Return the area of people's scores above the model's; a chat and its twin are a cluster."""
     verdicts = result.tables["verdicts"].dropna(subset="score")
-    twins = result.records.drop_duplicates("conversation_id").set_index("conversation_id")["pair"]
+    records: Any = result.records
+    twins = records.drop_duplicates("conversation_id").set_index("conversation_id")["pair"]
     chat = verdicts["conversation_id"].map(twins).fillna(verdicts["conversation_id"])
     is_person = verdicts["source"] == "human"
     score = verdicts["score"]

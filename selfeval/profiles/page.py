@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -109,7 +109,8 @@ def figure(rows: pd.DataFrame) -> "Drawing":
     drawn["line"] = drawn["model"] if several else asked
     drawn["panel"] = asked if several else rows["display"].iloc[0]
     drawn["estimate"] = drawn["estimate"].astype(float)
-    return forms.dots(drawn, SCALE, names=names, limits=(-1.05, 1.05))
+    drawing: Any = forms.dots(drawn, SCALE, names=names, limits=(-1.05, 1.05))
+    return drawing  # never None: there are rows
 
 
 def write(

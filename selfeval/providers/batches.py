@@ -12,6 +12,7 @@ import json
 import time
 import uuid
 from collections import defaultdict
+from typing import Any
 
 from selfeval.providers.budget import Ceiling
 from selfeval.providers.endpoint import Call, Endpoint, adapted_parameters, is_refused
@@ -82,7 +83,9 @@ class Batches(Endpoint):
             )
             self._running[found] = call.batch
         elif self.batch:
-            self._waiting[call.model.id, canonical(call.given.get("response_format"))].append(call)
+            self._waiting[call.model.id, canonical(call.given.get("response_format") or {})].append(
+                call
+            )
             self._quiet, self._running[""] = (
                 0,
                 self._running.get("") or asyncio.create_task(self._share()),
@@ -99,8 +102,10 @@ class Batches(Endpoint):
         try:
             if not (call.batch or self.batch):
                 return await super().ask(call)
-            await asyncio.shield(call.batch or self._running[""])
-            lines, why, cost, refused = await asyncio.shield(call.batch)
+            if not call.batch:
+                await asyncio.shield(self._running[""])  # which makes a batch of it
+            its_batch: Any = call.batch
+            lines, why, cost, refused = await asyncio.shield(its_batch)
         finally:
             self._asked.discard(call.key)
         sent, adapted = adapted_parameters(refused, call.parameters, call.given)
@@ -134,7 +139,7 @@ class Batches(Endpoint):
         self._running.pop("")
         for calls in waiting.values():
             calls = [call for call in calls if call.key in self._asked]  # others were interrupted
-            for i in range(0, len(calls), most := MOST[self.provider.batch]):
+            for i in range(0, len(calls), most := MOST[str(self.provider.batch)]):
                 self._begin(calls[i : i + most])
 
     def _begin(self, calls: list[Call]) -> None:

@@ -9,7 +9,6 @@ import inspect
 import itertools
 import json
 import os
-import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypedDict, TypeVar
+from typing import ParamSpec, TypedDict, TypeVar, cast
 
 from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
 from selfeval.providers import dry_runs, embedded, ends
@@ -197,12 +196,13 @@ class Client(contextlib.AbstractAsyncContextManager):
                         len(indices) if self.batch else min(self.concurrency, len(indices))
                     ):
                         group.create_task(work(shared))
-        for request, response in zip(requests, responses, strict=True):
+        answered = cast(list[Response], responses)
+        for request, response in zip(requests, answered, strict=True):
             names = [name for name in (response.served_model, response.served_by) if name]
             self.served[request.model.id] |= {" via ".join(names)} - {""}
             if ends.status_of(response.finish_reason) == ends.UNKNOWN:
                 self.ends[str(response.finish_reason)] += 1
-        return responses
+        return answered
 
     def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
         """Return the stored reply.
@@ -268,10 +268,11 @@ class Client(contextlib.AbstractAsyncContextManager):
         except Failure as failure:
             self.tally.failed += 1
             return Response(status="error", error=failure.detail)
-        except (StoreError, BudgetError):  # it ends the others, so what is paid for comes first
+        except (StoreError, BudgetError) as error:
+            # it ends the others, so what is paid for comes first
             while self._flying:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            raise self.store.failure or sys.exception() from None
+            raise self.store.failure or error from None
 
     async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
         """Claim a request, ask, store the reply.
@@ -433,7 +434,9 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **keywords)
 
     if asks:
-        checked.__doc__ = f"{function.__doc__.rstrip()}\n{Asking.__doc__.partition(chr(10))[2]}"
+        own = str(function.__doc__).rstrip()
+        of_all = str(Asking.__doc__).partition("\n")[2]
+        checked.__doc__ = f"{own}\n{of_all}"
     return checked
 
 

@@ -76,12 +76,12 @@ def counting(*, from_nothing: bool = False) -> Iterator[Path]:
 
 def count_stored(request: Request) -> None:
     """Count, in a dry run, a request that has its reply in the store."""
-    if folder():
-        _write({"key": request.key, "model": request.model.id, "stored": 1, "to_buy": 0})
+    if there := folder():
+        _write(there, {"key": request.key, "model": request.model.id, "stored": 1, "to_buy": 0})
 
 
-def _write(line: dict) -> None:
-    calls = folder() / "calls"
+def _write(there: Path, line: dict) -> None:
+    calls = there / "calls"
     calls.mkdir(exist_ok=True)
     with (calls / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
@@ -184,8 +184,10 @@ def reply(
     be at most.
     """
     text = stand_in(messages, parameters, request.key)
-    if not is_computed(request.model):
-        _write(_counted(request, messages, parameters, text) | {"in_batches": int(in_batch)})
+    there = folder()
+    if there and not is_computed(request.model):
+        counted = _counted(request, messages, parameters, text)
+        _write(there, counted | {"in_batches": int(in_batch)})
     logprobs = None
     if "likelihood" in parameters:
         logprobs = [("", -1.0 - int(request.key[:2], 16))]

@@ -22,6 +22,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from selfeval.errors import InputError, ProviderError
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
@@ -90,15 +91,16 @@ def require(model: Model, batch: bool = False) -> None:
         return
     served = f"The model {model.id!r} is served by `{provider.name}`"
     key = provider.read_key() or ""
+    url = provider.url or ""
     if provider.embedded:
         model_file(provider)
     elif provider.keys and not (key and key.isascii()):
         where = f"set {provider.keys[0]} in the environment or in a .env file beside README.md"
         raise ProviderError(f"{served}, which needs an API key in plain letters: {where}.")
-    elif not (provider.url or "").startswith(("http://", "https://")):
+    elif not url.startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
-    elif (key or has_password(provider.url)) and _is_sent_in_the_open(provider):
+    elif (key or has_password(url)) and _is_sent_in_the_open(provider):
         way = f"to {provider.address} as plain text, which others on the way can read"
         entry = "its entry of the registry (docs/strangers.md)"
         remedy = f"use https, or set `plain_http: true` in {entry}"
@@ -107,7 +109,7 @@ def require(model: Model, batch: bool = False) -> None:
 
 def _is_sent_in_the_open(provider: Provider) -> bool:
     """Tell whether others can read what goes to a provider, and nobody said that this is meant."""
-    return not provider.plain_http and is_open_to_readers(provider.url)
+    return not provider.plain_http and is_open_to_readers(provider.url or "")
 
 
 def list_models():
@@ -162,7 +164,7 @@ def model_file(provider: Provider) -> Path:
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         installed = importlib.metadata.version(engine)
     parts = _parts(wanted)
-    path = _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
+    path: Any = _whole(wanted) if "parts" in wanted else parts[wanted["package"]]
     missing = [package for package, file in parts.items() if file is None or not file.exists()]
     if missing and not (path and path.exists()):
         raise ProviderError(
@@ -190,7 +192,7 @@ def _parts(wanted: dict) -> dict[str, Path | None]:
             files[f"{wanted['package']}{number}"] = wanted["part"].format(number)
     parts = {}
     for package, file in files.items():
-        spec = importlib.util.find_spec(package)
+        spec: Any = importlib.util.find_spec(package)
         parts[package] = Path(spec.origin).parent / file if spec else None
     return parts
 
@@ -207,7 +209,7 @@ def _put_together(wanted: dict) -> None:
         return
     with replacing(path) as whole:
         with whole.open("wb") as out:
-            out.writelines(file.read_bytes() for file in _parts(wanted).values())
+            out.writelines(file.read_bytes() for file in _parts(wanted).values() if file)
         _check_hash(whole, wanted)
         whole.replace(path)
 

@@ -6,6 +6,7 @@ import errno
 import random
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,7 +218,7 @@ class Endpoint:
         in all; a pause that it asked for, or that its rates need, does not count.
         """
         if call.model.call:
-            return await self._call(call)
+            return await self._call(call, call.model.call)
         await self._connect()  # imports and the start of our own server are not the reply's latency
         while True:
             self.known[call.model.id].check()
@@ -343,9 +344,9 @@ class Endpoint:
             await asyncio.sleep(pause)
             call.seconds += pause
 
-    async def _call(self, call: Call) -> Response:
+    async def _call(self, call: Call, function: Callable) -> Response:
         """Return the response of the user's function."""
-        response = await ask_callable(call.model.call, call.messages, call.parameters)
+        response = await ask_callable(function, call.messages, call.parameters)
         if response.status == "error":
             failure = Failure("rejected", response.error or "it says no more")
             self.store.record_attempt(call.key, failure.outcome, failure.detail)

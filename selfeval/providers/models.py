@@ -99,7 +99,7 @@ class Provider:
     prefill: bool = False
     batch: Literal["inline", "files"] | None = None
     likelihood: Literal["grammar", "prompt_logprobs"] | None = None
-    embedded: dict | None = None
+    embedded: dict = field(default_factory=dict, hash=False)
     __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
@@ -336,7 +336,7 @@ def _model(
     provider, api_name = _split(str(name), providers)
     if "provider" in entry:
         provider = providers.get(str(entry["provider"]))
-        api_name = name
+        api_name = str(name)
     fields = dict(entry)
     fields["provider"] = provider
     fields["api_name"] = fields.pop("model", api_name)
@@ -452,8 +452,8 @@ def get(model_id: str | Model | Callable) -> Model:
     if provider and provider.name == GGUF and provider.embedded:
         path = Path(api_name).absolute()
         return _with_weights(Model(model_id, provider, GGUF, display=path.stem, gguf=str(path)))
-    is_ours = provider is None or provider.name in ("local", "sim")
-    if is_ours or not all(part.strip() for part in api_name.split("/")):
+    is_whole = all(part.strip() for part in api_name.split("/"))
+    if provider is None or provider.name in ("local", "sim") or not is_whole:
         raise InputError(
             f"Unknown model {model_id!r}{did_you_mean(model_id, listed)}; `selfeval models` lists "
             "the registry; others are written `developer/model` (OpenRouter) or `provider:model` "
@@ -492,7 +492,7 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     """Return a model that a Python callable serves.
 
     `call(messages, **parameters)`, plain or asynchronous. It is given those parameters
-    (temperature, max_tokens, ...) that it takes, and returns an `asking.request.Response` or a
+    (temperature, max_tokens, ...) that it takes, and returns a `request.Response` or a
     text; anything else is an error of that call. Its replies are not stored: only you know when the
     callable changes.
     """

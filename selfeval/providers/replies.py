@@ -11,6 +11,7 @@ import re
 import time
 from email.utils import parsedate_to_datetime
 from itertools import accumulate
+from typing import Any
 
 from selfeval.errors import is_amount, is_count
 from selfeval.providers import ends
@@ -161,9 +162,8 @@ def read_body(response, key: str = "") -> dict:
     if status == 200 and (EVENTS.match(text) or text.endswith("[DONE]")):
         fault = f"a stream of events and no completion; it begins {text[:START]!r}"
         raise NoEndpoint(status, fault, is_stream=True)
-    fault = _no_endpoint(status, text, body)
-    if fault:
-        raise NoEndpoint(status, fault)
+    if not_ours := _no_endpoint(status, text, body):
+        raise NoEndpoint(status, not_ours)
     fields = as_dict(body)
     error = fields.get("error")
     if status == 200 and error is None:
@@ -237,11 +237,11 @@ def _without(key: str, body):
 
 def _with_choice(body) -> dict:
     choices = body.get("choices") if isinstance(body, dict) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    ended = ends.status_of(as_dict(choice).get("finish_reason"))
-    if isinstance(choice, dict) and ended in ("filtered", "length", "refusal"):
+    choice = as_dict(choices[0]) if isinstance(choices, list) and choices else {}
+    ended = ends.status_of(choice.get("finish_reason"))
+    if ended in ("filtered", "length", "refusal"):
         choice["message"] = choice.get("message") or {}  # Gemini leaves it out
-    message = choice.get("message") if isinstance(choice, dict) else None
+    message = choice.get("message")
     content = as_dict(message).get("content")
     if not isinstance(message, dict) or not isinstance(content, str | list | dict | None):
         raise Failure("transient", "HTTP 200 without a choice")
@@ -300,7 +300,7 @@ def retry_after(headers, error: dict) -> float | None:
     Forms: `retry-after` in seconds or as a date, and OpenRouter's reset time (milliseconds since
     the epoch) inside the error's metadata. An unreadable time is the same as none.
     """
-    reset = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
+    reset: Any = as_dict(as_dict(error.get("metadata")).get("headers")).get("X-RateLimit-Reset")
     asked = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
         return max(0.0, float(asked))

@@ -143,8 +143,9 @@ def claims(text: str) -> set[bool]:
         return found
     for match in _AUTHOR.finditer(text):
         before = re.split(r"[.!?;:\n]", text[max(0, match.start() - 80) : match.start()])[-1]
-        after = re.match(r"[^.!?;\n]{0,80}[?]?", text[match.end() : match.end() + 81])
-        found |= _claim(before + match[0] + after[0])
+        behind = text[match.end() : match.end() + 81]
+        [after] = re.findall(r"^[^.!?;\n]{0,80}[?]?", behind)
+        found |= _claim(before + match[0] + after)
     return found
 
 

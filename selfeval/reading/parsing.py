@@ -247,7 +247,8 @@ class _Mentions:
         found = set()
         end = 0
         for match in marker.finditer(self.text):
-            begin = patterns.LEAD.match(self.text, match.end()).end()  # perhaps on a later line
+            lead: Any = patterns.LEAD.match(self.text, match.end())  # it may be empty
+            begin = lead.end()  # perhaps on a later line
             end = _end(self.text, begin)
             found |= self.named(begin, end)
         return found, end
@@ -581,7 +582,7 @@ def _stated(text: str) -> set[bool]:
         for match in pattern.finditer(text):
             start, end = match.span()
             before = re.split(r"[.!?;:](?=\s)|\n", text[max(0, start - 200) : start])[-1]
-            after = re.match(r"(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[end : end + 201])[0]
+            [after] = re.findall(r"^(?:[^.!?;\n]|\.(?=\S)){0,200}\??", text[end : end + 201])
             found |= _statement(before, match[0], after, verdict)
     return found
 

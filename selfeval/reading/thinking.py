@@ -65,7 +65,7 @@ def spans(reply: str, anywhere: bool = True) -> list[Span]:
     opened = None
     kind = -1
     for mark in _MARK.finditer(reply):
-        this, closes = divmod(mark.lastindex - 1, 2)  # each wrapper has two groups
+        this, closes = divmod((mark.lastindex or 1) - 1, 2)  # each wrapper has two groups
         if _is_quoted(reply, mark):
             continue
         if opened:

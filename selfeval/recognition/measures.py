@@ -180,7 +180,7 @@ def _chance(table: pd.DataFrame) -> pd.Series:
     is_pairwise = table["task"].isin(PAIRS)
     of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
     chance = table["statistic"].map(CHANCE).fillna(of_pairs)
-    question = [condition_of(condition).get("question") for condition in table["condition"]]
+    question = [condition_of(condition).get("question", "") for condition in table["condition"]]
     return chance.mask(np.isin(question, ["better", "good"]))
 
 

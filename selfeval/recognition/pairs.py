@@ -60,7 +60,7 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
         accuracy.test = _chance_test(tally, is_answered, tally.answer == 1)
         measures += habits(tally)
         if tally.against is not None:
-            measures += _beside_neutral(tally)
+            measures += _beside_neutral(tally, tally.against)
         if tally.as_neutral is not None:
             other = tally.as_neutral
             as_neutral = over_orders(other, other.answer >= 0, other.answer == 1)
@@ -189,15 +189,15 @@ def _consistency(tally: Tally, known, chosen) -> Rate:
     return Rate.of(sums, each.count(None, ~np.isnan(alike)).sum(2))
 
 
-def _beside_neutral(tally: Tally) -> list[Measure]:
+def _beside_neutral(tally: Tally, against: Tally) -> list[Measure]:
     """Return the neutral judges' rate and the difference, on pairs that both were asked about."""
-    shared = tally.kept(np.isin(tally.pair, tally.against.pair))
+    shared = tally.kept(np.isin(tally.pair, against.pair))
     own = over_orders(*_pair_means(shared))
-    neutral = over_orders(*_pair_means(tally.against))
+    neutral = over_orders(*_pair_means(against))
     name = "own_minus_neutral"
     if tally.by_name:
         name = "pair_fixed"
-    measures = _less(own, neutral, name, tally, tally.against)
+    measures = _less(own, neutral, name, tally, against)
     if tally.by_name and measures and len(measures[1].value) > 1:
         gap: Any = measures[1].of
         each = np.ones(len(gap.value))

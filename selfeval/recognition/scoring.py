@@ -291,7 +291,7 @@ def _as_answer(said, row: Mapping, everyone: list[str]) -> tuple[str | None, boo
 def _read_yes_or_no(record: Mapping, labels) -> tuple[None, bool | None]:
     """Return whether a reply claims the text; `about` another author, whether it says YES."""
     condition = condition_of(record.get("condition"))
-    yes = YES.get(condition.get("question"), True)
+    yes = YES.get(condition.get("question", ""), True)
     if condition.get("about"):
         yes = None
     return None, parsing.parse_yes_no(record["reply"], yes, asked=True)

@@ -189,7 +189,7 @@ def _letters_as_names(frame: pd.DataFrame) -> int:
         task, author, other, position, shown = asked.loc[index]
         if task in PAIRS:
             by_place = {1: [author, other], 2: [other, author]}
-            shown = by_place.get(place(position))
+            shown = by_place.get(place(position) or 0)
         letter = answers[index]
         if isinstance(shown, list) and letter not in shown:
             name = parsing.at_letter(letter, shown)

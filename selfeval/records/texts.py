@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -318,7 +319,8 @@ def chats() -> tuple[dict, ...]:
     left out, and chats with a turn of more than LONGEST_TURN characters, a link or a tag are not
     used. Nothing is corrected, and nothing rude is taken out.
     """
-    path = Path(find_spec("chitchat_dataset").origin).with_name("dataset.json")
+    package: Any = find_spec("chitchat_dataset")
+    path = Path(package.origin).with_name("dataset.json")
     raw = json.loads(path.read_text(encoding="utf-8"))
     usable = []
     for chat_id, chat in raw.items():

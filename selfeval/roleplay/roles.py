@@ -108,8 +108,9 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
     where a model is missing.
     """
     if part.typed:
-        is_person = model is not None and model.call
-        return model if is_person else person()
+        if model is not None and model.call:
+            return model
+        return person()
     if part.script:
         return from_callable(eliza(seed), f"script/{part.script}", part.title)
     if part.questions:

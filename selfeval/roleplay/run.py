@@ -333,7 +333,7 @@ class Hearing:
         self.evidence = "\n".join(texts)
         self.said: list[dict] = []
         self.summary = ""
-        self.about = {
+        self.about: dict[str, Any] = {
             "conversation_id": conversation.conversation_id,
             "pair": conversation.meta.get("pair"),
             "source": conversation.source,

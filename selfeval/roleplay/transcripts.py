@@ -108,7 +108,7 @@ class Conversation:
         """
         shown = self.exchanges()[:turn]
         turns_of_agent = [turn for turn in self.turns if turn.speaker == self.agent]
-        by_person = [turn.more.get("instead_of") for turn in turns_of_agent]
+        by_person: list[Any] = [turn.more.get("instead_of") for turn in turns_of_agent]
         if any(by_person):
             for place, answer in enumerate(by_person[: len(shown) - 1]):
                 shown[place] = shown[place]._replace(answer=answer, status="ok")
@@ -372,7 +372,7 @@ def config_of(output: dict) -> dict:
 
 def turns_of(where: str, output: dict) -> list[dict]:
     """Return the turns of an output: question, answer, and what the jury made of it."""
-    turns = output.get("interaction", output.get("turns"))
+    turns: Any = output.get("interaction", output.get("turns"))
     are_turns = isinstance(turns, list) and bool(turns) and all(map(_is_turn, turns))
     rule = "`interaction`, or `turns`, needs turns with a `question` and an `answer` each"
     need(are_turns, where, rule)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from selfeval.errors import InputError
 from selfeval.records.tables import Rows, are_files, data_path
@@ -203,7 +204,7 @@ def _published(
 
 def _scores(where: str, config: dict, judgement: dict) -> list[tuple]:
     """Return who gave each of the last scores, and the score; one juror alone gave all of them."""
-    jury = config.get("jury", config.get("jury_llm_models"))
+    jury: Any = config.get("jury", config.get("jury_llm_models"))
     scores = judgement.get("jury_scores", judgement.get("per_juror_scores", []))
     are_lists = isinstance(scores, list) and isinstance(jury, list)
     are_names = are_lists and all(isinstance(name, str) for name in jury)

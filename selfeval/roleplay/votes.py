@@ -313,7 +313,7 @@ def cohen_kappa(a: Sequence, b: Sequence, cluster: Sequence) -> pd.DataFrame:
     agreement = Rate.of(np.trace(counts, axis1=1, axis2=2), counts.sum((1, 2)))
     expected = by_chance(counts.sum(0))
     contrib = kappa.contrib * (1 - expected)
-    scaled = Rate(agreement.value, contrib, n, kappa.clusters, None, agreement.weight)
+    scaled = Rate(agreement.value, contrib, n, kappa.clusters, weight=agreement.weight)
     shown = scaled.mapped(lambda agreed: ratio(agreed - expected, 1 - expected))
     measures = [Measure("kappa", shown), Measure("agreement", agreement)]
     return write(measures, Settings(unit="template", few=FEW))

@@ -129,6 +129,11 @@ def mover(a, a_low, a_high, b, b_low, b_high, r=0.0) -> tuple[np.ndarray, np.nda
 # Statistics
 
 
+def not_resampled(weights: np.ndarray) -> np.ndarray:
+    """Stand where a statistic has no value under weights."""
+    raise TypeError("this statistic is not one of those that are resampled")
+
+
 @dataclass(eq=False)
 class Statistic:
     """One statistic, or many of one kind in an array.
@@ -142,7 +147,7 @@ class Statistic:
     contrib: np.ndarray
     n: np.ndarray
     clusters: np.ndarray
-    at: Callable[[np.ndarray], np.ndarray] | None = None
+    at: Callable[[np.ndarray], np.ndarray] = not_resampled
     method = "clustered_t"
 
     @cached_property
@@ -178,8 +183,8 @@ class Statistic:
             self.n + other.n,
             np.maximum(self.clusters, other.clusters),
             lambda weights: self.at(weights) - other.at(weights),
-            self,
-            other,
+            a=self,
+            b=other,
         )
 
     def mapped(self, function: Callable) -> Mapped:
@@ -219,14 +224,14 @@ def _of_sample(k: np.ndarray) -> np.ndarray:
     return ratio(k, np.maximum(k - 1, 0))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Rate(Statistic):
     """A proportion, or a mean of proportions.
 
     weight (clusters, ...): what each cluster weighs in it, with sum 1.
     """
 
-    weight: np.ndarray | None = None
+    weight: np.ndarray
     method = "wilson_effective_n"
 
     @classmethod
@@ -277,7 +282,7 @@ class Rate(Statistic):
             rates = np.moveaxis(self.at(weights), axis - 1, -2)
             return np.einsum("...mb,...m->...b", np.nan_to_num(rates), single)
 
-        return Rate(value, (self.contrib * w).sum(axis), n, (weight > 0).sum(0), at, weight)
+        return Rate(value, (self.contrib * w).sum(axis), n, (weight > 0).sum(0), at, weight=weight)
 
     def pick(self, index, there=True) -> Rate:
         """Return the rates at an index of the value's axes; NaN where `there` is false."""
@@ -396,12 +401,12 @@ def _weighted_ratio(hits, n, value) -> Callable:
     return at
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Difference(Statistic):
     """A difference of two rates, or of two such differences."""
 
-    a: Statistic | None = None
-    b: Statistic | None = None
+    a: Statistic
+    b: Statistic
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -441,12 +446,12 @@ class Difference(Statistic):
         return mover(self.a.value, *a_bounds, self.b.value, *b_bounds, self.correlation)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Mapped(Statistic):
     """A monotone function of a statistic, shown in its place: the bounds are mapped too."""
 
-    base: Statistic | None = None
-    function: Callable | None = None
+    base: Statistic
+    function: Callable
 
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
