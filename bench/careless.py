@@ -28,6 +28,7 @@ ROOMS = {  # the tests that are run first
     "estimates": "tables display compare report",
     "figures": "figures tables display cards paper_figures",
     "profiles": "profile",
+    "cli": "options cli studies roleplay_commands interop store faults_secrets",
     "sweep": "sweep sweep_dry pooled folders kernels studies",
     "notebooks": "parameters paper_figures notebooks",
     "": "hostile strangers records foreign scoring models faults_secrets faults_text cli options face pages docs house",
@@ -64,6 +65,7 @@ FILES = {  # and those before them
     "figures/plots": "figures",
     "figures/": "tables",
     "sweep/": "sweep",
+    "cli/": "cli",
     "inspect_logs": "interop",
     "profiles/": "profile",
     "results": "tables",
@@ -579,7 +581,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("sweep/report.py", "sorted(beginnings, key=len, reverse=True)", "sorted(beginnings, key=len)"),
     ("api.py", '"paired": stats.paired_models(counted, level=level)', '"paired": stats.paired_models(counted)'),
     (
-        "cli.py",
+        "cli/identity.py",
         "runner.run_all(asked, max_cost=max_cost, verbose=True, **options)",
         "runner.run_all(asked, verbose=True, **options)",
     ),
@@ -703,7 +705,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("sweep/runs.py", 'for folder in (Path.cwd(), DATA, DATA / "corpora"):', "for folder in (Path.cwd(), DATA):"),
     ("api.py", "client, played, elsewhere, persona=persona, **sampling", "client, played, elsewhere, **sampling"),
-    ("cli.py", 'options["limit"] = 18 if limit is None else limit', 'options["limit"] = limit or 18'),
+    ("cli/identity.py", 'options["limit"] = 18 if limit is None else limit', 'options["limit"] = limit or 18'),
     (
         "inspect_logs.py",
         'about=("conversation_id", "turn", "round", "position")',

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
+from selfeval.cli import doctor
 from selfeval.providers import embedded
 from selfeval.providers.request import canonical, key_of
 
@@ -97,7 +98,7 @@ def test_doctor_tells_of_every_embedded_model_and_does_not_miss_those_that_are_o
     monkeypatch.setattr(embedded, "_parts", lambda wanted: parts)
     monkeypatch.setattr(embedded, "_whole", lambda wanted: tmp_path / "whole.gguf")
     monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")
-    monkeypatch.setattr(cli, "_other_packages", list)
+    monkeypatch.setattr(doctor, "PINNED", tmp_path / "none.txt")
     (tmp_path / "part").touch()
     result = selfeval("doctor")
     assert result.exit_code == 0
@@ -112,8 +113,9 @@ def test_doctor_counts_no_package_that_this_python_does_not_need(tmp_path, monke
     [one, *_] = importlib.metadata.distributions()
     pins = tmp_path / "requirements.txt"
     pins.write_text(f'{one.name}=={one.version}; python_version < "3.99"\n')
-    monkeypatch.setattr(cli, "PINNED", pins)
-    assert cli._other_packages() == []
+    monkeypatch.setattr(doctor, "PINNED", pins)
+    monkeypatch.setattr(embedded, "url", lambda provider: "http://127.0.0.1:1/v1")
+    assert "ok       packages as in requirements.txt" in selfeval("doctor").output
 
 
 NEEDING = ("sweep x.yaml", "report", "recognise --models sim/good", "identity --models sim/identity-wavers")

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfeval import cli
+from selfeval.cli import conversations
 from selfeval.errors import InputError
 from selfeval.providers import dry_runs
 from selfeval.providers.client import ask
@@ -59,7 +60,7 @@ def test_the_file_holds_the_last_round_and_a_second_run_costs_nothing(server, tm
 
 def test_the_defaults_are_the_published_ones(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(cli, "_play", lambda arms, **options: seen.append(options))
+    monkeypatch.setattr(conversations, "_play", lambda arms, **options: seen.append(options))
     for command in ("roleplay", "compare"):
         CliRunner().invoke(cli.main, [command, "--output_file_path", str(tmp_path / "x.json")])
     names = ("role_play_llm_model", "interrogator_llm_model", "max_turns", "debate_rounds")

@@ -1,0 +1,198 @@
+"""A study in one command: `recognise`, `jury` and `profile`."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from selfeval.cli.group import main
+from selfeval.cli.options import COUNT, SEED, WORDS, FilePath, author, ids, study_options
+from selfeval.cli.running import named_study, run_study
+from selfeval.paths import shipped
+from selfeval.providers.models import check_part, get, get_all
+
+
+@main.command()
+@click.argument("texts", required=False, metavar="[TEXTS]")
+@click.option(
+    "--models", required=True, type=ids, metavar="ID,ID,...", help="Models, separated by commas."
+)
+@click.option(
+    "--authors", multiple=True, type=author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable."
+)
+@click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
+@click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
+@click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
+@click.option(
+    "--question",
+    default="",
+    metavar="FILE",
+    help="A question of your own: words with {text}, or a file.",
+)
+@click.option(
+    "--read", default="", metavar="MODULE:F", help="A function of your own that reads the answers."
+)
+@study_options
+def recognise(
+    texts,
+    models: list[str],
+    authors: tuple,
+    prompts,
+    limit: int | None,
+    allow_strangers: bool,
+    question,
+    read,
+    **how,
+):
+    """Test whether models recognise their own texts.
+
+    TEXTS is a CSV with the columns author, prompt and text, or a corpus; without it the models
+    write texts first.
+
+    --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with
+    "no answer" as ID nobody.
+
+    --question: one with {candidates} is answered with a name, another one with YES or NO.
+    """
+    from selfeval.identity.scorers import as_scorer
+    from selfeval.recognition.prompts import Condition, own_question
+    from selfeval.records.fields import NO_ANSWER
+    from selfeval.records.tables import corpus_to_read
+
+    file = corpus_to_read(texts).absolute() if texts else None
+    asked = [part for part in (question, read) if part]
+    title, out = named_study("recognise", file or "", models, how.pop("out"), asked)
+    # what cannot be read or asked is refused before anything runs
+    asking = {}
+    if file:
+        if prompts:
+            rule = "TEXTS are written already, and --prompts is for new ones"
+            raise click.UsageError(f"{rule}; give one of the two.")
+        variables, called = _about_texts(file, models, dict(authors), limit or 0, allow_strangers)
+        asking["allow_strangers"] = allow_strangers
+    else:
+        variables = _about_new_texts(prompts, out, models, limit or 20)
+        called = dict(authors)
+        variables["authors"] = called
+    for model in called.values():
+        if model not in (None, NO_ANSWER):
+            get(model)
+    if question:
+        words = own_question(question)
+        Condition(question=words)
+        variables["question"] = words
+        variables["tasks"] = ["exact_model" if "{candidates}" in words else "binary_self"]
+    if read:
+        as_scorer(read)
+        asking["read"] = read
+    variables |= {"models": models, "asking": asking}
+    run_study("texts" if texts else "recognition", variables, models, out, title, **how)
+
+
+def _about_texts(
+    file: Path, models: list[str], authors: dict, limit: int, allow_strangers: bool
+) -> tuple[dict, dict]:
+    """Return the parameters of a study of texts, and who is called what in replies alone."""
+    from selfeval.recognition.run import match_authors
+    from selfeval.records.texts import read_texts
+
+    rows = read_texts(file, limit)
+    names = {row["author"] for row in rows} | {row["author_display"] for row in rows}
+    called = {name: model for name, model in authors.items() if name not in names}
+    wrote = {name: model for name, model in authors.items() if name in names}
+    judges = get_all(models, "recognise texts")
+    match_authors(rows, judges, wrote, allow_strangers=allow_strangers)
+    parameters = {"authors": wrote, "corpus": str(file), "limit": limit, "called": called}
+    return parameters, called
+
+
+def _about_new_texts(prompts: str | None, out: Path, models: list[str], limit: int) -> dict:
+    """Return the parameters of a study whose models write the texts first."""
+    from selfeval.records.tables import path_to_read
+    from selfeval.records.texts import read_prompts
+
+    get_all(models, "write texts")
+    file = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
+    read_prompts(file)
+    return {"corpus": str(out / "texts"), "prompts": str(file), "limit": limit}
+
+
+@main.command()
+@click.option(
+    "--models",
+    "--agent",
+    "agent",
+    required=True,
+    metavar="ID",
+    help="Who answers in people's place.",
+)
+@click.option(
+    "--jurors",
+    required=True,
+    type=ids,
+    metavar="ID,ID,...",
+    help="Who judges; one takes all personas.",
+)
+@click.option(
+    "--people",
+    "--limit",
+    "people",
+    default=20,
+    show_default=True,
+    type=COUNT,
+    help="Chats between people.",
+)
+@WORDS
+@study_options
+def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | None, **how) -> None:
+    """Test whether a jury tells a model from people.
+
+    It judges alone, after a second look, and in a debate. Each chat between people has a twin in
+    which the model answers in one person's place.
+    """
+    check_part(get(agent), "play the agent")
+    for juror in jurors:
+        check_part(get(juror), "judge")
+    variables = {"agent": agent, "jurors": jurors, "people": people, "words": words}
+    title, out = named_study("jury", "", [agent, *jurors], out)
+    run_study("jury", variables, [agent, *jurors], out, title, **how)
+
+
+@main.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.option("--prompts", default=0, type=click.IntRange(0), help="Writing prompts; 0: by price.")
+@click.option("--templates", default=0, type=click.IntRange(0), help="Situations; 0: by price.")
+@click.option("--people", default=0, type=click.IntRange(0), help="Chats of people; 0: by price.")
+@click.option(
+    "--jurors", default="", type=ids, metavar="ID,ID,...", help="Who judges; by default MODELs."
+)
+@click.option(
+    "--texts", default="", metavar="TEXTS", help="Other authors' texts; some are packaged."
+)
+@click.option(
+    "--against", type=FilePath(exists=True), help="Folder of an earlier profile to compare."
+)
+@study_options
+@SEED
+def profile(
+    models: Sequence[str], texts, against: Path | None, out: Path | None, **options
+) -> None:
+    """Put on one page what each MODEL knows about itself.
+
+    Does it recognise its texts, does it know its name, does a jury tell it from people? With
+    --max-cost, as much is asked as half of it pays for by a dry run.
+    """
+    from selfeval.profiles.run import FORM
+    from selfeval.records.tables import corpus_to_read
+
+    running = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
+    models = list(itertools.chain.from_iterable(map(ids, models)))
+    jurors = options.pop("jurors")
+    corpus = str(corpus_to_read(texts).absolute()) if texts else FORM["corpus"]
+    variables = {"models": models, "jurors": jurors, "corpus": corpus}
+    variables["against"] = str(against.absolute()) if against else ""
+    variables["size"] = {name: options.pop(name) for name in ("prompts", "templates", "people")}
+    variables |= options | {"max_cost": running["max_cost"]}
+    title, out = named_study("profile", texts, models, out, [str(variables["size"]), *jurors])
+    run_study("profile", variables, [*models, *jurors], out, title, **running)
