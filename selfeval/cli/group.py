@@ -1,4 +1,4 @@
-"""The `selfeval` command itself: how its commands end, and what an unknown option may have meant."""
+"""The `selfeval` command itself: how commands end, and what an unknown option may have meant."""
 
 import importlib.metadata
 import importlib.util
