@@ -54,7 +54,7 @@ test: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 	  --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 120 tests bench notebooks
 
 faults: .venv/.ready
