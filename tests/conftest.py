@@ -51,7 +51,10 @@ if not _session:
 
 
 # Files that start processes, kernels or the embedded model, and notebooks: first, so that no core waits at the end.
-SLOW = "test_stud test_pri test_fau test_emb test_chain test_sweep test_kernels test_clus test_page test_note 0".split()
+SLOW = (
+    "test_parameters test_stud test_pri test_gold test_opt test_fau test_emb test_prof test_chain test_sweep "
+    "test_kernels test_clus test_page test_note 0"
+).split()
 
 
 # Files whose subject is a process, its kernel and its end, by how their names begin, and the notebooks.
