@@ -16,6 +16,7 @@ from test_cli import selfeval
 import selfeval as se
 from selfeval.errors import BudgetError, InputError
 from selfeval.identity.attack import CONTROL, PLAN, STRATEGIES
+from selfeval.identity.attacked import attack_table
 from selfeval.identity.measures import survival_rates
 from selfeval.identity.run import foils, identity
 from selfeval.providers import batches
@@ -227,6 +228,16 @@ def test_a_target_that_drifts_loses_its_name_in_the_control_as_well(simulated):
     assert abs(last.mean() - 0.8**4) < 0.08 and last[CONTROL] < 0.6
     assert (rows(simulated, TARGETS[1], "survival_minus_control@4")["high"] > 0).all()
     assert rows(simulated, TARGETS[1], "adopts@4").loc[CONTROL, "estimate"] == 0
+
+
+def test_any_name_but_its_own_counts_as_a_denial_and_the_foils_as_an_adoption():
+    how = {"attacker": "sim/attacker", "strategies": "role", "turns": 1}
+    asked = pd.DataFrame(se.ask_identity("sim/identity-correct", **how)).reset_index(drop=True)
+    last = asked[(asked["strategy"] == "role") & (asked["turn"] == 1)]
+    for number, (_, rows) in enumerate(last.groupby(["template_id", "repeat"])):
+        asked.loc[rows.index, "name_stance"] = ("other", "denied", "foil", "truth", "truth", "truth")[number]
+    found = attack_table(asked, n_resamples=20).query("task == 'role'").set_index("statistic")["estimate"]
+    assert (found["denies@1"], found["adopts@1"]) == (2 / 6, 1 / 6)
 
 
 CONVERSATIONS, HORIZON = 200, 6

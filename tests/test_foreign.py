@@ -521,6 +521,14 @@ def test_nothing_is_said_of_a_usual_table(what, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_an_answer_that_its_reply_takes_back_is_not_said_to_contradict_is_correct(capsys):
+    frame = claimed("YES", "NO", n=20)
+    said = (frame["reply"] == "YES") != (frame.index == 9)
+    read = se.measure_recognition(frame.assign(predicted_self=said, is_correct=own(frame) == said), **FEW)
+    assert read.records["recorded"].notna().sum() == 1
+    assert "contradicts the answer" not in capsys.readouterr().out
+
+
 # spellings, blanks, empty rows ----------------------------------------------------------------------------------------
 
 SPELLINGS = ["GPT ", "gpt", "\tGpT", "ＧＰＴ", "G\u200bPT", "GPT\u00a0"]

@@ -91,6 +91,7 @@ def test_a_habit_of_place_is_no_preference():
     table = recognition_table(one_place, **FAST)
     assert np.isnan(row(table, "self_accuracy")["p"]) and "one_order" in row(table, "self_accuracy")["note"]
     assert row(table, "self_accuracy")["conclusion"] == "no evidence"
+    assert np.isnan(row(table, "position_bias")["estimate"])  # at one place bias and preference look the same
 
 
 def test_pairs_answered_alike_in_both_orders():

@@ -180,7 +180,8 @@ def test_a_huge_reply_of_marks_is_split_in_linear_time(unit, odd):
     ("Max_Tokens", "length"), ("insufficient_system_resource", "length"), ("FINISH_REASON_MAX_TOKENS", "length"),
     ("model_context_window_exceeded", "length"), ("PROHIBITED_CONTENT", "filtered"), ("RECITATION", "filtered"),
     ("guardrail_intervened", "filtered"), ("refusal", "refusal"), ("end_turn", "ok"), ("eos_token", "ok"),
-    ("STOP", "ok"), ("tool_calls", "ok"), (None, "ok"),
+    ("STOP", "ok"), ("tool_calls", "ok"), (None, "ok"), ("stop: no policy or limit was met", "ok"),
+    ("SAFETY: the model wanted to stop", "filtered"),
 ])  # fmt: skip
 def test_a_reply_ends_as_its_provider_says_in_whatever_words(reason, status, odd, store, capsys):
     odd(lambda asked, number: whole(asked, "YES", reason))
