@@ -201,6 +201,9 @@ def test_a_reply_that_is_no_text_is_refused_with_row_column_value_and_remedy(val
             assert f" 7: `reply` is {value!r}, and must be the words of a reply" in said
             assert "give these, or the answer in `predicted_model` or `predicted_self`" in said
     assert "record 1: `reply` is True" in refused(named(field="reply").assign(reply=True))
+    pairs = by_place(WORDS["words"], judges=("ant", "bee")).rename(columns=THEIRS).drop(columns="chosen")
+    pairs = pairs.assign(true_model=pairs["first"], other_model=pairs["second"], position=1, task_type="pairwise_self")
+    assert "record 1: `reply` is True" in refused(pairs.drop(columns=["first", "second"]).assign(reply=True))
 
 
 @pytest.mark.parametrize("form", [lambda place: place, lambda place: {"answer": place}, '{{"answer": {}}}'.format])
@@ -640,11 +643,13 @@ def by_place(words, judges=("ant", "bee", "owl"), prompts=20):
 
 @pytest.mark.parametrize("form", WORDS)
 def test_pairs_of_first_second_and_chosen_are_read_in_one_call(form, capsys):
-    found, _ = measured(by_place(WORDS[form]), THEIRS)
+    found, result = measured(by_place(WORDS[form]), THEIRS)
     assert found["ant", "self_accuracy"].estimate == 0.75 and found["bee", "self_accuracy"].estimate == 0.5
     assert found["ant", "neutral_rate"].estimate == 0.5 and found["ant", "own_minus_neutral"].estimate == 0.25
     assert (found["ant", "self_accuracy"].n, found["ant", "self_accuracy"].clusters) == (40, 20)
     assert ("owl", "self_accuracy") not in found
+    judged = result.records.query("evaluator_model == 'owl'")
+    assert {*zip(judged["true_model"], judged["position"], strict=True)} == {("ant", 1), ("ant", 2)}
     assert "are read as pairs, 40 of them judged by a model that wrote neither text" in capsys.readouterr().out
 
 
