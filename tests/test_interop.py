@@ -164,6 +164,18 @@ def test_an_eval_file_is_read_by_inspect_and_without_it_a_sentence_says_what_to_
         se.measure_log(file)
 
 
+def test_two_results_of_logs_are_compared_at_their_level(tmp_path):
+    widths = []
+    for level in (0.95, 0.8):
+        results = []
+        for name, said in {"one": [1, 0, 1, 1, 0, 1], "two": [0, 0, 1, 0, 0, 1]}.items():
+            (tmp_path / f"{name}{level}").mkdir()
+            results.append(se.measure_log(written(tmp_path / f"{name}{level}", s=said), level=level))
+        gap = se.compare(*results).query("statistic == 'rate'").iloc[0]
+        widths.append(gap["high"] - gap["low"])
+    assert widths[1] < widths[0]
+
+
 def test_the_command_prints_the_table_the_comparison_and_the_figure(tmp_path):
     said = CliRunner().invoke(main, ["measure", str(FILES[0].parent), "--out", str(tmp_path)])
     assert said.exit_code == 0 and "p_holm" in said.output and f"figure: {tmp_path}/inspect_log.png" in said.output

@@ -12,7 +12,7 @@ from test_cli import selfeval
 import selfeval as se
 from selfeval import ROOT
 from selfeval.errors import BudgetError, InputError
-from selfeval.profiles.measures import Results, measure
+from selfeval.profiles.measures import Results, measure, said
 from selfeval.profiles.profile import read_answers
 from selfeval.profiles.run import FORM, SIZES, USUAL
 from selfeval.statistics.tests import holm
@@ -201,6 +201,14 @@ def test_what_would_be_found_stands_on_the_page_on_the_scale_of_the_number_besid
     known = everybody.rows.dropna(subset="detectable")
     wanted = known["detectable"] + known["question"].eq("jury") / 2  # where .5 is chance
     assert sorted(filter(None, shown)) == sorted(wanted.map("{:.2f}".format)) and len(wanted)
+
+
+@pytest.mark.parametrize(("question", "missed"), [
+    ("recognition", "A J below 0.20"), ("identity", "A claim discrimination below 0.20"), ("jury", "An AUC below 0.70"),
+])  # fmt: skip
+def test_what_could_have_been_missed_is_said_on_the_scale_of_the_row(question, missed):
+    row = {"question": question, "conclusion": "no evidence", "detectable": 0.2}
+    assert said(row).endswith(f" {missed} could have been missed.")
 
 
 def test_without_a_ceiling_the_usual_size_is_asked(world):

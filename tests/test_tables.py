@@ -126,3 +126,11 @@ def test_the_committed_tables_fit_a_page_or_a_column(path):
     assert 100 < width(text) <= (506 if r"\begin{table*}" in text else 244)
     assert rf"\label{{tab:{path.stem}}}" in text and "conclusion" not in text
     assert not re.search(r"binary|exact.model|answer=|reading=|reask", text), "tasks and conditions in words"
+
+
+def test_of_a_filtered_result_its_own_conditions_alone_are_shown():
+    texts = se.generate_texts(["sim/good", "sim/chance"], 4)
+    shown, hidden = (se.collect_predictions(texts, tasks="binary_self", show_prompt=told) for told in (True, False))
+    result = se.measure_recognition(pd.concat([shown, hidden]), n_resamples=20)
+    one = result[result["condition"] == result["condition"].iloc[0]]
+    assert len(se.table(result, "advantage_bootstrap")) == 4 and len(se.table(one, "advantage_bootstrap")) == 2
