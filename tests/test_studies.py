@@ -180,6 +180,19 @@ def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sent
     assert "Traceback" not in result.output and {each.name for each in tmp_path.iterdir()} <= {"my.csv", "broken.csv"}
 
 
+def test_an_author_may_be_said_by_the_name_that_a_corpus_shows(tmp_path, monkeypatch):
+    corpus, seen = tmp_path / "corpus.jsonl", []
+    rows = [
+        {"author": id_, "author_display": name, "prompt": prompt, "text": f"{name} on {prompt}."}
+        for id_, name in {"lab-1": "Tom", "lab-2": "Ann"}.items() for prompt in ("rain", "snow")
+    ]  # fmt: skip
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(sweep, "run_file", lambda *_, **given: seen.append(given["variables"]) or 1)
+    result = selfeval("recognise", corpus, "--models", "sim/good", "--authors", "Tom=sim/good", "--authors", "Max=")
+    assert result.exit_code == 1 and seen, result.output
+    assert (seen[0]["authors"], seen[0]["called"]) == ({"Tom": "sim/good"}, {"Max": None})
+
+
 RECOGNISE = ["recognise", "{texts}", "--models"]
 JURY = ["jury", "--people", "1", "--models", "openai:gpt-4-turbo", "--jurors"]
 
