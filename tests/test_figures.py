@@ -191,6 +191,12 @@ def test_a_long_name_of_words_stands_upright_only_where_its_words_do_not_fit():
     assert text.get_rotation() == 0
 
 
+def test_cells_say_beside_them_what_a_row_and_below_what_a_column_is():
+    shares = pd.DataFrame({"line": ["a", "a"], "column": ["b", "c"], "value": [0.2, 0.4]})
+    fig = figures.cells(shares, "share claimed", ("evaluator", "author of the text"))
+    assert (fig.get_supylabel(), fig.get_supxlabel()) == ("evaluator", "author of the text")
+
+
 # cells and steps ------------------------------------------------------------------------------------------------------
 
 
