@@ -762,6 +762,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "return finish(fig, axes_labels[1], axes_labels[0])",
         "return finish(fig, axes_labels[0], axes_labels[1])",
     ),
+    ("notebooks/01_generate_texts.ipynb", "{len(failures)} of {by_models}", "{len(failures)} of {len(texts)}"),
 ]
 
 

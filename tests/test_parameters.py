@@ -356,3 +356,11 @@ def test_a_notebook_whose_calls_failed_says_so_at_its_end_and_how_to_make_these_
         place = "corpus" if stem == "01_generate_texts" else "out"
         with pytest.raises(AssertionError, match=r"^\d+ calls failed; run again to make only these\. The first: .*401"):
             run_notebook(stem, **given, **{place: str(tmp_path / "out")})
+
+
+def test_texts_that_did_not_arrive_are_counted_of_all_that_were_asked_for(tmp_path, server):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "reply", lambda body: "")
+        patch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
+        given = {"models": ["sim/good", "my/a"], "limit": 3, "corpus": str(tmp_path / "out")}
+        assert "requests that returned no text: 3 of 6\n" in run_notebook("01_generate_texts", **given)
