@@ -83,9 +83,8 @@ class Batches(Endpoint):
             )
             self._running[found] = call.batch
         elif self.batch:
-            self._waiting[call.model.id, canonical(call.given.get("response_format") or {})].append(
-                call
-            )
+            form = canonical(call.given.get("response_format") or {})
+            self._waiting[call.model.id, form].append(call)
             self._quiet, self._running[""] = (
                 0,
                 self._running.get("") or asyncio.create_task(self._share()),

@@ -26,7 +26,8 @@ class Ceiling:
         self.most = most
         self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
         self._unknown: Model | None = None  # whose replies cost nobody knows what
-        self._reserved = 0.0  # by all claims under it, while the store is in this state:
+        # by all claims under it, as long as the store is in this state
+        self._reserved = 0.0
         self._state: tuple[sqlite3.Connection, int, int] | None = None
 
     @classmethod
