@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import small_disk, wait_for
@@ -315,6 +316,26 @@ def test_a_response_that_no_client_stores_is_neither_imported_nor_merged(store, 
     with pytest.raises(InputError, match=rf"other\.sqlite: the reply .* is not ours: .*{sentence}"):
         store.merge(other.path)
     assert list(store.rows()) == []
+
+
+def test_others_store_their_replies_while_many_are_imported(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("selfeval.providers.store.PART", 2)
+    line = '{{"key": "{}", "request": {}, "response": {{"text": "x"}}}}\n'
+    asked = [canonical({"model": "m", "messages": [], "provider": {}, "n": n}) for n in range(20)]
+    (tmp_path / "many.jsonl").write_text("".join(line.format(key_of(request), request) for request in asked))
+    other = Store(store.path, recorded=tmp_path / "none")
+    put(other, "before")
+
+    def study():
+        wait_for(lambda: count(other, "replies") > 1)
+        put(other, "meanwhile")
+        return count(other, "replies")
+
+    with ThreadPoolExecutor() as pool:
+        halfway = pool.submit(study)
+        assert store.import_file(tmp_path / "many.jsonl") == (20, 0)
+    other.close()
+    assert halfway.result() < 22 == count(store, "replies")
 
 
 def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_path, monkeypatch):

@@ -65,6 +65,8 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
+PART = 1000  # replies that an import or a merge adds at once
+TURN = 0.05  # seconds after each part in which others get to write
 # what this process has in flight: a claim of its own that is not here is left over
 in_flight: set[str] = set()
 
@@ -497,14 +499,14 @@ class Store:
     # many at once
 
     def import_file(self, path: Path) -> tuple[int, int]:
-        """Add the replies of a JSON lines file, compressed where it ends in .xz, all or none.
+        """Add the replies of a JSON lines file, compressed where it ends in .xz.
 
-        Returns how many were new and how many known.
+        Returns how many were new and how many known. Nothing is added where a line is not whole.
         """
         return self._add((*read_line(*line), time.time()) for line in read_lines(path))
 
     def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies of another store, all or none.
+        """Add the replies of another store, none where one of them is not whole.
 
         Returns how many were new and how many known. Where both have a reply to the same request,
         ours stays. Merging the same again changes nothing.
@@ -517,15 +519,23 @@ class Store:
             return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
 
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
-        """Add whole rows that are not here yet; return how many were new and how many known."""
+        """Add whole rows that are not here yet; return how many were new and how many known.
+
+        All are read, and so checked, before the first is added; then others may write in between.
+        """
         new = known = 0
-        with self.change() as connection:
-            for row in rows:
-                added = connection.execute(
-                    "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row
-                ).rowcount
+        with self._in_words("written"), contextlib.closing(sqlite3.connect("")) as aside:
+            aside.execute("CREATE TABLE arrived (key, request, response, created)")
+            aside.executemany("INSERT INTO arrived VALUES (?, ?, ?, ?)", rows)
+            arrived = aside.execute("SELECT * FROM arrived")
+            while part := arrived.fetchmany(PART):
+                with self.change() as connection:
+                    added = connection.executemany(
+                        "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", part
+                    ).rowcount
                 new = new + added
-                known = known + 1 - added
+                known = known + len(part) - added
+                time.sleep(TURN)
         return new, known
 
     def export_file(self, path: Path, like: str = "%") -> int:
