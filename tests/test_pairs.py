@@ -101,6 +101,14 @@ def test_pairs_answered_alike_in_both_orders():
     assert (alike["estimate"], alike["n"], alike["clusters"]) == (0.75, 4, 4)
 
 
+def test_pairs_of_which_some_texts_have_no_id_are_known_by_author_and_prompt():
+    frame = both_orders([("a", "a"), ("b", "b"), ("a", "b"), ("a", "b")])
+    frame = frame.astype({"text_id": object, "other_text_id": object})
+    frame.loc[frame["prompt_id"].isin(["p0", "p1"]), ["text_id", "other_text_id"]] = None
+    alike = row(recognition_table(frame, **FAST), "position_consistency")
+    assert (alike["estimate"], alike["n"], alike["clusters"]) == (0.5, 4, 4)
+
+
 @pytest.mark.parametrize(("gap", "area", "least"), [(0.1, 1, True), (0, 0.5, False)])
 def test_probabilities_of_pairs_show_what_a_habit_of_place_hides(gap, area, least):
     """It always takes the first text, with .8 where that is its own and .6 where it is not; or with .8 in both."""
