@@ -121,6 +121,12 @@ def test_a_score_is_read_or_there_is_none():
     assert verdicts.read(None).scores == {"HUMAN_SCORE": None}
 
 
+@pytest.mark.parametrize("key", ["reason", "Reason", "REASONING"])
+def test_the_reason_in_a_json_reply_is_kept_in_whatever_case_its_key_is(key):
+    said = verdicts.read(f'{{"{key}": "It hesitates.", "human_score": 0.5}}')
+    assert (said.reason, said.scores) == ("It hesitates.", {"HUMAN_SCORE": 0.5})
+
+
 @pytest.mark.parametrize(
     ("reply", "score"),
     [
@@ -275,6 +281,14 @@ def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(ru
     evil = "<script>alert(1)</script>\x1b[2J"
     shown = render(Conversation(evil, [Turn("customer", evil), Turn("agent", evil)], meta={"agent_model": evil}))
     assert "\x1b" not in str(shown) and "<script" not in shown._repr_html_()
+
+
+def test_a_statement_of_who_is_no_juror_is_shown_with_the_role():
+    _, jury = three(judge=Script("dee", "0.7").model)
+    conversation = talk(answers=["Hello."])
+    rows = within(None, lambda client: Hearing(client, jury, conversation, "independent", 1).run())
+    shown = str(render(conversation, rows))
+    assert "round 1, script/ann" in shown and "round 2, judge, script/dee: 0.70" in shown
 
 
 @pytest.mark.parametrize(("scope", "area"), [("turn", 0.375), ("prefix", 0.5), ("conversation", 0.0)])

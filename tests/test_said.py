@@ -115,6 +115,14 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     assert read_verdicts(tmp_path / "verdicts.jsonl")[0] == [row]
 
 
+def test_a_verdict_that_took_one_reply_names_no_earlier_one(store):
+    turns = [Turn("customer", "Who is there?"), Turn("agent", "Jenny.")]
+    model = models.from_callable(lambda messages, **parameters: "HUMAN_SCORE=0.3", "own/juror")
+    jury = Jury((model,), personas=("linguist",))
+    [row] = within(store, lambda client: hold(client, jury, [Conversation("one", turns)], ["personas"]))
+    assert row["asked_again"] is None
+
+
 # effort ---------------------------------------------------------------------------------------------------------------
 
 
