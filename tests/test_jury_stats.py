@@ -187,6 +187,18 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
     assert (row["estimate"], row["n"]) == (pytest.approx(np.polyfit(distance[known], change[known], 1)[0]), 5)
 
 
+@pytest.mark.parametrize(("arm", "meanings"), [
+    ("debate", ["consensus", "consensus"]), ("simultaneous", ["reliability", "consensus"]),
+    ("simultaneous_summary", ["reliability", "consensus"]), ("reask", ["reliability", "reliability"]),
+])  # fmt: skip
+def test_agreement_is_consensus_as_soon_as_a_juror_has_heard_another(arm, meanings):
+    said = [rounds(arm, [[0.1, 0.2, 0.6], [0.3, 0.4, 0.5]], conversation_id=str(k)) for k in range(3)]
+    table = jury_table(pd.concat(said))
+    for name in ("alpha", "icc_a1"):
+        rows = table[table["statistic"] == name].sort_values("condition")
+        assert [note.split(";")[0] for note in rows["note"]] == meanings
+
+
 def test_one_model_in_several_personas_has_as_many_seats():
     rng = np.random.default_rng(0)
     frames = [
