@@ -256,6 +256,13 @@ def test_chats_have_role_or_speaker_and_content_or_text(form, tmp_path):
     assert [turn.text for turn in talk.turns[2:]] == ["assistant"] * (form == "words that are a role")
 
 
+def test_what_a_message_thought_in_a_part_of_its_own_is_its_reasoning():
+    parts = [{"type": "thinking", "thinking": "Say yes."}, {"type": "text", "text": "Yes."}]
+    [talk] = read_conversations([{"conversation_id": "c", "messages": [ASKED, SAID | {"content": parts}]}])
+    assert (talk.turns[1].text, talk.turns[1].more["reasoning"]) == ("Yes.", "Say yes.")
+    assert "reasoning" not in talk.turns[0].more
+
+
 @pytest.mark.parametrize("content", [None, [{"type": "image_url", "image_url": "x"}], [], {"text": "Yes."}, 3])
 def test_a_message_without_words_is_named(content):
     with pytest.raises(InputError, match="record 1, turn 2: a turn needs a `text`"):
