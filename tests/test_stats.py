@@ -362,6 +362,16 @@ def test_repeats_of_a_claim_move_together_in_the_permutation():
     assert five["high"] - five["low"] > 0.85 * (once["high"] - once["low"])
 
 
+@pytest.mark.parametrize("authors", [[0], [1, 2]], ids=["own texts alone", "others' texts alone"])
+def test_prompts_that_have_no_own_or_no_other_text_leave_p_permutation_as_it_is(authors):
+    claims = np.random.default_rng(1).random((8, 3)) < [0.9, 0.3, 0.3]
+    prompt, author = (at.ravel() for at in np.indices(claims.shape))
+    more = np.array([(100 + k, one, one < 2) for k in range(5) for one in authors]).T
+    prompts, others, said = (np.append(a, b) for a, b in zip((prompt, author, claims), more, strict=True))
+    p = permutation_p(claims.ravel(), prompt, author, 0)
+    assert permutation_p(said, prompts, others, 0) == p and 0 < p < 0.5
+
+
 def test_p_permutation_of_many_prompts_is_near_its_exact_law(prompts=201):
     """The own author is one of three: own claims are a sum of independent draws, whose law is convolved."""
     rng = np.random.default_rng(prompts)
