@@ -467,6 +467,10 @@ DOUBTS = {  # what is wrong: a frame that has it, what is said
         lambda f: f.assign(is_correct=(right(f) != (f.index == 9)) + 0.0),
         "contradicts the answer in 1 of 180 records (the first is record 10",
     ),
+    "is_correct in some records": (
+        lambda f: f.assign(is_correct=(~right(f)).astype(object).where(f.index > 9)),
+        "contradicts the answer in 170 of 170 records (the first is record 11",
+    ),
     "is_correct in words": (
         lambda f: f.assign(is_correct=right(f).map({False: "TRUE", True: " False"})),
         "contradicts the answer in 180 of 180",
@@ -506,6 +510,7 @@ USUAL = {
     "scores of the text": lambda f: scores(f, 0.7, 0.2),
     "equal weights": lambda f: f.assign(weight=1.0),
     "ids that begin anew": lambda f: f.assign(text_id=f["prompt_id"]),
+    "few texts judged by several": lambda f: f[(f["evaluator_model"] == "GPT") | (f["prompt_id"] == 0)],
     "equal beginnings": lambda f: f.assign(text_preview="It was"),
     "own texts alone": lambda f: f[own(f)],
 }
