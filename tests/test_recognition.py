@@ -12,7 +12,7 @@ from test_client import within
 
 import selfeval as se
 from selfeval import stats
-from selfeval.errors import InputError
+from selfeval.errors import InputError, ProviderError
 from selfeval.providers.models import from_callable, get_all
 from selfeval.providers.request import Response, blocks
 from selfeval.reading.parsing import parse_yes_no
@@ -99,6 +99,16 @@ def test_paraphrases_keep_the_author_and_failures_are_returned():
         "sim/perfect", "other words", "mine/rewriter",
     )  # fmt: skip
     assert len(done) == 3 and failed[0]["text_id"] == texts[1]["text_id"]
+
+
+@pytest.mark.parametrize("missing", [Response(status="error", error="down"), Response("", "empty")])
+def test_one_paraphrase_that_is_missing_ends_the_collection_with_its_reason(missing):
+    replies = iter([Response("other words"), missing, Response("more words"), Response("last")])
+    rewriter = from_callable(lambda messages, **_: next(replies), "mine/rewriter")
+    texts = se.generate_texts(["sim/good", "sim/chance"], prompts=2)
+    sentence = rf"did not rewrite 1 texts \(the first: {missing.error or missing.status}\); run again"
+    with pytest.raises(ProviderError, match=sentence):
+        se.collect_predictions(texts, control="paraphrased", paraphraser=rewriter, concurrency=1)
 
 
 @pytest.mark.parametrize(("text", "leak"), [
@@ -381,6 +391,14 @@ def test_probabilities_of_names_that_begin_alike_are_followed_to_where_they_part
     assert four == pytest.approx(expected | {"b": None, "d": None}, abs=1e-5)
 
 
+def test_names_that_begin_alike_beside_the_one_that_is_given_are_null_and_it_has_its_share():
+    value = [('{"author":', 0, {}), (' "', 0, {}), ("GP", 0, {"GP": -0.5, "Sm": -1.0})]
+    three = {"a": "SmolLM2", "b": "SmolLM2 (hot)", "c": "GPT-5"}
+    share = math.exp(-0.5) / (math.exp(-0.5) + math.exp(-1))
+    found = recognition_scoring.probabilities(value, three, "constrained")
+    assert found == {"a": None, "b": None, "c": pytest.approx(share, abs=1e-6)}
+
+
 def test_a_stated_probability_is_the_score_and_repeats_are_kept_apart():
     texts, stated = written("perfect", "good", n_prompts=1), Condition(score="stated")
     seen, records = spied(texts, stated, [*BOTH, "pairwise_self"], "YES\n80 %", repeats=2)
@@ -631,7 +649,7 @@ def test_a_reader_that_fails_costs_one_row_and_a_sentence(capsys):
 
 
 def test_pairs_have_no_reader_of_ones_own():
-    with pytest.raises(InputError, match="pairwise_self"):
+    with pytest.raises(InputError, match="exact_model, binary_self and lineup, got records of pairwise_self"):
         asked_of_yes("authored", "pairwise_self", read=denies)
 
 
