@@ -140,6 +140,13 @@ def test_models_are_rows_in_one_order_and_simulated_ones_stand_apart():
     assert shown["evaluator"].tolist() == [*order[:3], "sim/perfect"] * 2
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_scale_has_0_on_it_whichever_side_all_intervals_are_on(side):
+    [ax] = figures.dots(rows_of(sorted([0.5 * side, 0.7 * side])), "x").axes
+    low, high = ax.get_xlim()
+    assert low < 0 < high and low < 0.7 * side < high
+
+
 # labels at the marks, the widths of print, a dark page ----------------------------------------------------------------
 
 TWO = {"human": "people", "model": "models"}
@@ -281,6 +288,22 @@ def test_each_roc_curve_stands_in_the_panel_of_its_evaluator_and_ties_are_one_st
         area = np.trapezoid(curve.get_ydata(), curve.get_xdata())
         assert ax.texts[0].get_text().startswith(f"AUC {area:.2f}\n[") and ax.texts[0].get_text().endswith("n 8")
     assert se.plot(recognised(pd.DataFrame(rows).drop(columns="score")), "roc") is None
+
+
+def test_what_is_written_in_a_panel_stands_in_its_corner_whatever_its_axes_measure():
+    rows = pd.DataFrame({"panel": "a", "x": [0.0, 40.0], "y": [0.2, 0.9], "text": "n 8"})
+    [ax] = figures.steps(rows, "x", "y").axes
+    ax.figure.draw_without_rendering()
+    box, panel = ax.texts[0].get_window_extent(), ax.bbox
+    assert panel.x0 + panel.width / 2 < box.x0 and box.x1 <= panel.x1
+    assert panel.y0 <= box.y0 and box.y1 < panel.y0 + panel.height / 2
+
+
+def test_a_larger_share_is_a_darker_cell():
+    shares = pd.DataFrame({"line": "a", "column": ["b", "c", "d"], "value": [0.1, 0.5, 0.9]})
+    drawn = figures.cells(shares, "x", ("", "")).axes[0].collections[0]
+    light = [sum(drawn.to_rgba(value)[:3]) for value in drawn.get_array().ravel()]
+    assert light == sorted(light, reverse=True) and light[0] > light[-1]
 
 
 def test_acceptance_says_how_many_templates_and_shows_intervals_not_colours():
