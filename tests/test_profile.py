@@ -12,9 +12,9 @@ from test_cli import selfeval
 import selfeval as se
 from selfeval import ROOT
 from selfeval.errors import BudgetError, InputError
-from selfeval.profiles.measures import Results, measure, said
+from selfeval.profiles.measures import Results, measure, quotes, said
 from selfeval.profiles.profile import read_answers
-from selfeval.profiles.run import FORM, SIZES, USUAL
+from selfeval.profiles.run import FORM, SIZES, USUAL, Answers
 from selfeval.statistics.tests import holm
 
 PRICE = "price: {input: 1.0, output: 4.0}"
@@ -130,6 +130,13 @@ def test_a_right_and_a_wrong_reply_are_quoted(everybody):
     assert [*quotes.loc[quotes["is_right"], "reply"]] == ['{"answer": "YES"}']
     names = everybody.quotes.query("model == 'openai:knows' and question == 'identity'")
     assert names["reply"].str.contains("Karla").all() and names["is_right"].all()
+
+
+@pytest.mark.parametrize(("score", "is_right"), [(0.6, {False}), (0.4, {True}), (0.5, set()), (None, set())])
+def test_a_verdict_is_quoted_as_right_or_wrong_where_it_takes_a_side(everybody, score, is_right):
+    verdicts = everybody.answers.jury["openai:knows"].query("source == 'model'").assign(score=score)
+    found = quotes(Answers(jury={"openai:knows": verdicts}))
+    assert {*found["is_right"]} == is_right and found["asked"].str.startswith("The model said: “").all()
 
 
 def test_what_is_kept_is_read_again_and_measures_the_same(everybody, tmp_path):
