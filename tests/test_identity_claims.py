@@ -155,6 +155,19 @@ def test_every_name_fits_every_frame(frame, group):
         assert polarities(frame.format(name)) == [(entity(name).name, group)], name
 
 
+TWICE = [
+    ("I am {} I am {}", "affirm affirm"), ("I am {} I am not {}", "affirm deny"),
+    ("I am not {} I am {}", "deny affirm"), ("I am neither {} nor {}.", "deny deny"),
+    ("Ni soy {} ni soy {}.", "deny deny"), ("Je suis {} je ne suis pas {}.", "affirm deny"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("frame", "groups"), TWICE)
+def test_a_statement_right_behind_another_is_read_by_its_own_words(frame, groups):
+    for one, other in pairwise(["Claude", "GPT-4", "Siri", "Gemini", "Claude"]):
+        assert [group for _, group in polarities(frame.format(one, other))] == groups.split(), (one, other)
+
+
 def test_typing_does_not_matter():
     draw = random.Random(1)
     changes = (
