@@ -479,6 +479,14 @@ DOUBTS = {  # what is wrong: a frame that has it, what is said
         lambda f: scores(f, 0.2, 0.7),
         "`score` is lower where the text is claimed, of 'Claude' in binary_self (AUC 0.00",
     ),
+    "such scores in some records": (
+        lambda f: scores(f, 0.2, 0.7).assign(score=lambda g: g["score"].where(g.index > 9)),
+        "of 'Claude' in binary_self (AUC 0.00 for its own answers), 'GPT' in binary_self (AUC 0.00",
+    ),
+    "such scores, of no answer too": (
+        lambda f: scores(f, 0.2, 0.7).assign(reply=f["reply"].where(f.index > 9)),
+        "of 'Claude' in binary_self (AUC 0.00 for its own answers), 'GPT' in binary_self (AUC 0.00",
+    ),
     "such scores in words": (lambda f: scores(f, "0.2", "0.7"), "give 1 - score"),
     "weights": (lambda f: f.assign(Weight=1 + f["prompt_id"] % 2), "`Weight` is not used: every record counts once"),
     "one text by two": (
