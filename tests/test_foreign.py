@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -535,6 +536,21 @@ def test_what_speaks_against_a_table_is_said(what, capsys):
 def test_nothing_is_said_of_a_usual_table(what, capsys):
     se.measure_recognition(USUAL[what](claimed("YES", "NO", n=20)), **FEW)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("claims", "others", "above", "area"), [
+    (10, 10, 1, "0.10"), (10, 10, 2, "0.20"), (10, 10, 3, None), (9, 11, 1, None), (11, 9, 1, None),
+])  # fmt: skip
+def test_scores_are_held_against_ten_answers_of_either_kind(claims, others, above, area, capsys):
+    """above: how many of the claimed texts have a higher score than all others."""
+    frame = claimed("YES", "NO", n=40)
+    of_one = frame[frame["evaluator_model"] == "GPT"]
+    yes, no = (of_one.index[of_one["reply"] == said] for said in ("YES", "NO"))
+    frame.loc[no[:others], "score"] = 0.7
+    frame.loc[yes[:claims], "score"] = [0.9] * above + [0.2] * (claims - above)
+    se.measure_recognition(frame, **FEW)
+    found = re.findall(r"`score` is lower where the text is claimed, of (.*?) for", capsys.readouterr().out)
+    assert found == ([f"'GPT' in binary_self (AUC {area}"] if area else [])
 
 
 def test_an_answer_that_its_reply_takes_back_is_not_said_to_contradict_is_correct(capsys):
