@@ -716,6 +716,13 @@ def test_such_pairs_may_be_about_the_better_text_and_have_names_and_ties_of_thei
     )
 
 
+@pytest.mark.parametrize("blank", [None, np.nan, "", "  "], ids=repr)
+def test_a_choice_left_blank_is_no_answer(blank):
+    frame = by_place(WORDS["words"]).astype({"won": object})
+    frame.loc[5, "won"] = blank
+    assert measured(frame, THEIRS)[0]["owl", "neutral_no_answer_rate"].estimate == 1 / 40
+
+
 @pytest.mark.parametrize(("status", "said"), [
     ("completed", "ok"), ("success", "ok"), ("finished", "ok"), ("", "ok"), ("incomplete", "length"),
     ("cancelled", "length"), ("max_tokens", "length"), ("content_filter", "filtered"), ("refused", "refusal"),

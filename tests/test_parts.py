@@ -87,6 +87,13 @@ def test_a_simulated_model_that_refuses_answers_nothing_and_one_that_names_itsel
     assert rates == {"Refuses": "1.00", "Correct": "0.00"}
 
 
+@pytest.mark.parametrize(("who", "is_shown"), [("refuses", True), ("correct", False)])
+def test_the_table_that_commands_print_has_a_rate_of_no_answers_only_where_there_are_some(who, is_shown):
+    replies = se.ask_identity(f"sim/identity-{who}", limit=2, turns=1)
+    shown = main_table(se.measure_identity(replies, n_resamples=50))
+    assert ("no_answer_rate" in shown) == is_shown
+
+
 def test_a_jury_without_a_score_answers_nothing():
     def mute(messages):
         return "I'd rather not say."

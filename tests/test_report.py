@@ -111,6 +111,24 @@ def test_the_list_has_every_run_with_models_date_and_conclusion(site):
     assert any("cannot be read" in Page(site / name).text for name in pages)
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_runs_conclusion_is_that_of_its_results_wherever_they_are_and_once_moved_of_those_beside_it(
+    is_there, tmp_path
+):
+    results = tmp_path / "results"
+    run = add_run(
+        tmp_path / "mine", "run", nbformat.writes(new_notebook()), status="ok", parameters={"out": str(results)}
+    )
+    rows = pd.read_csv(DATA / "results" / "sample" / "existence" / "existence.csv")
+    rows = rows[(rows["statistic"] == "discrimination") & rows["condition"].str.startswith("answer=true")]
+    rows.assign(evaluator="m/2", conclusion="beside").to_csv(run / "existence.csv", index=False)
+    if is_there:
+        results.mkdir()
+        rows.assign(evaluator="m/2", conclusion="elsewhere").to_csv(results / "existence.csv", index=False)
+    listed = Page(build([tmp_path / "mine"], tmp_path / "site")).text
+    assert ("elsewhere: m/2" in listed, "beside: m/2" in listed) == (is_there, not is_there)
+
+
 def test_html_in_every_part_of_a_notebook_is_text_on_every_page(site):
     text = ""
     for file in site.rglob("*.html"):
