@@ -435,6 +435,14 @@ def test_an_error_that_travels_as_a_success_is_one_by_its_own_number_or_passes(c
     assert failure.value.outcome == outcome
 
 
+@pytest.mark.parametrize("beside", ["message", "detail"])
+def test_an_error_is_what_its_own_words_say_whatever_stands_beside_it(beside):
+    body = {"error": {"message": "Add credits.", "code": "insufficient_quota"}, beside: "Slow down."}
+    with pytest.raises(replies.Failure) as failure:
+        replies.read_body(httpx2.Response(429, json=body))
+    assert failure.value.outcome == "fatal" and "Add credits." in failure.value.detail
+
+
 @pytest.mark.parametrize(("faults", "least", "most"), [(["429"], 599, 599.1), (["429-none"] * 3, 7, 10.6)])
 def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, server, monkeypatch, faults, least, most):
     clock = Clock()
