@@ -431,6 +431,13 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
             analysed(given, columns)
 
 
+PAIR = {
+    "text_id": "a1", "other_text_id": "b1", "true_model": "lab/amber", "other_model": "lab/basalt",
+    "evaluator_model": "lab/amber", "task_type": "pairwise_self", "position": "A", "prompt_used": "Write.",
+    "predicted_self": True, "reply": "Response A",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("change", "message"), [
     ({"true_model": None}, "`true_model` is null, and must be a non-empty text"), ({"text_id": None}, "`text_id` is n"),
     ({"true_model": ["a"]}, "`true_model` must be no list or object"), ({"task_type": "guess"}, "`task_type` is 'gues"),
@@ -443,8 +450,18 @@ def test_a_table_with_other_headings_is_read_without_a_script(tmp_path, analysed
     ({"task_type": "lineup", "position": "last"}, "`position` is 'last', and must be the text's place in the lineup"),
 ])  # fmt: skip
 def test_what_is_missing_or_wrong_is_one_sentence_with_file_record_and_rule(change, message, analysed):
-    pair = {"text_id": "a1", "other_text_id": "b1", "true_model": "lab/amber", "other_model": "lab/basalt",
-            "evaluator_model": "lab/amber", "task_type": "pairwise_self", "position": "A", "prompt_used": "Write.",
-            "predicted_self": True, "reply": "Response A"}  # fmt: skip
     with pytest.raises(InputError, match=rf"theirs.jsonl, record 2: {message}"):
-        analysed([pair, pair | change])
+        analysed([PAIR, PAIR | change])
+
+
+@pytest.mark.parametrize(("field", "task", "rule"), [
+    ("other_model", "pairwise_self", "must name the author of the pair's other text"),
+    ("position", "pairwise_self", "must say where the pair's own text stood"),
+    ("position", "lineup", "must be the text's place in the lineup"),
+])  # fmt: skip
+def test_a_column_that_a_task_cannot_do_without_is_named_where_it_is_missing(field, task, rule, analysed):
+    rows = [{**PAIR, "task_type": task, "text_id": f"a{n}", "candidates": ["lab/amber"]} for n in range(2)]
+    for row in rows:
+        del row[field]
+    with pytest.raises(InputError, match=f"theirs.jsonl lacks the field {field}: it {rule}"):
+        analysed(rows)
