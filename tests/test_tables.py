@@ -45,6 +45,12 @@ def test_the_summary_shows_estimates_what_they_say_and_over_how_much():
     assert (reader["conclusion"], reader["clusters"]) == ("recognises", 50) and float(reader["detectable"]) < 0.5
 
 
+def test_a_value_over_all_evaluators_alone_has_them_named():
+    table = result(HABIT).query("author == '' and evaluator == 'b'").assign(evaluator="", task="")
+    shown = results.summary(table, ["discrimination"])
+    assert [*shown.columns[:2]] == ["evaluator", "discrimination"] and [*shown["evaluator"]] == ["all evaluators"]
+
+
 def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     table = result(HABIT).query("author == ''").copy()
     lost = table["statistic"].eq("discrimination") & table["evaluator"].eq("b")
