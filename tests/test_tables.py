@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from matplotlib import get_data_path
 from PIL import ImageFont
-from recognition_records import naming
+from recognition_records import binary, naming
 
 import selfeval as se
 from selfeval import ROOT, results, stats
+from selfeval.estimates.summaries import claims_table
 
 
 def result(answers):
@@ -49,6 +50,15 @@ def test_a_value_over_all_evaluators_alone_has_them_named():
     table = result(HABIT).query("author == '' and evaluator == 'b'").assign(evaluator="", task="")
     shown = results.summary(table, ["discrimination"])
     assert [*shown.columns[:2]] == ["evaluator", "discrimination"] and [*shown["evaluator"]] == ["all evaluators"]
+
+
+def test_claims_are_counted_for_each_condition_where_there_are_several():
+    told, untold = (binary({("a", "a"): [own] * 3, ("a", "b"): ["a", "-", "-"]}) for own in "a-")
+    both = pd.concat([told.assign(condition="told=true"), untold.assign(condition="told=false")])
+    both["predicted_self"] = both["predicted_self"].eq("a")
+    claims = claims_table(se.measure_recognition(both, n_resamples=10)).set_index("condition")
+    assert claims.loc["told=true", ["TP", "FP", "TN", "FN"]].tolist() == [3, 1, 2, 0]
+    assert claims.loc["told=false", ["TP", "FP", "TN", "FN"]].tolist() == [0, 1, 2, 3]
 
 
 def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
