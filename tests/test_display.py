@@ -148,6 +148,12 @@ def test_of_many_records_the_first_are_shown(capsys):
     assert shown.count("author display: ") == 2 and "… and 28 more" in shown
 
 
+def test_of_many_records_five_are_shown_unless_another_number_is_asked_for(capsys):
+    selfeval.show([{"author": f"a{n}"} for n in range(7)])
+    shown = capsys.readouterr().out
+    assert "a4" in shown and "a5" not in shown and "… and 2 more" in shown
+
+
 def test_tables_made_from_records_and_estimates_show_what_their_rows_are():
     """A pivot of likelihoods was shown without its authors, and estimates by evaluator raised a KeyError."""
     texts = Records(read_texts("sample"))

@@ -131,6 +131,11 @@ def test_letters_are_places_where_the_candidates_are_listed_and_else_refused(cap
     assert estimates(frame).tolist() == truth.loc[list(AUTHORS)].tolist()  # authors that are called so
 
 
+def test_a_letter_that_is_a_candidates_name_is_that_name_and_no_place():
+    frame = named(candidates=["B", *AUTHORS]).assign(predicted_model="B")
+    assert {*se.measure_recognition(frame, **FEW).records["predicted_model"]} == {"B"}
+
+
 def test_the_author_of_a_pair_is_a_letter_or_a_name_and_a_third_name_is_said(capsys):
     truth = estimates(chosen(lambda own, other, place, right: own if right else other), "self_accuracy")
     letters = chosen(lambda own, other, place, right: "AB"[(place == 2) == right])

@@ -226,6 +226,11 @@ def test_prompts_may_be_texts_in_any_list(given):
     assert found[0]["prompt_id"] in ("one", prompt_id_of("a b "))
 
 
+def test_each_line_of_a_plain_text_is_a_prompt_without_what_ends_the_line(tmp_path):
+    (tmp_path / "mine.txt").write_bytes(b"a b\n\n  \nc d\r\ne f")
+    assert [row["prompt"] for row in read_prompts(tmp_path / "mine.txt")] == ["a b", "c d", "e f"]
+
+
 def test_texts_may_be_a_mapping_by_author_and_prompt_or_by_column():
     by_author = {"a": {"p": "one", "q": ["two", "three"]}, "b": {"p": "four"}}
     found = [(text["author"], text["prompt"], text["sample"], text["text"]) for text in read_texts(by_author)]

@@ -126,6 +126,11 @@ def test_a_word_behind_a_question_counts_where_the_question_is_whose_text_it_is(
     assert parse_yes_no(reply) is said
 
 
+@pytest.mark.parametrize("reply", ["我写的是文本2", "我写的是文本2啊。", "私が書いたのはテキスト2だ。"])
+def test_the_text_of_a_pair_is_read_whatever_follows_its_number(reply):
+    assert parse_place(reply) == 2
+
+
 def test_any_text_is_read_without_an_error():
     rng = random.Random(4)
     pieces = ["yes", "no", "not", "GPT-5", "Grok 4", "openai/", "<think>", "</think>", "\n", " ", ".", "?", ":", '"',

@@ -111,6 +111,11 @@ def test_what_a_function_writes_keeps_no_thinking(own_store):
     assert texts[["text", "reasoning"]].iloc[0].tolist() == ["Rain taps.", "Plan."]
 
 
+def test_a_function_that_only_thinks_has_written_nothing(own_store):
+    with pytest.raises(ProviderError, match="empty"):
+        se.generate_texts(lambda messages, **_: "<reasoning>Plan.</reasoning>", prompts=1)
+
+
 @pytest.mark.parametrize("wrapper", [
     "<seed:think>{}</seed:think>{}", "I see. <thought>{}</thought>{}", "{}◁/think▷{}", CHANNEL,
     "analysis{}assistantfinal{}",
