@@ -169,6 +169,15 @@ def test_a_name_of_no_author_in_replies_is_said_with_what_to_do(words, capsys):
     assert "Replies without an answer" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [
+    "I doubt that it was written by Bard.", "It was not written by Bard.", "The author is Unknown.",
+    "Whether it was written by Bard, who can tell?",
+])  # fmt: skip
+def test_a_name_that_a_reply_denies_and_a_word_for_nobody_are_not_asked_about(words, capsys):
+    estimates(named({"GPT": words}, "reply", candidates=list(AUTHORS)))
+    assert "Replies without an answer name" not in capsys.readouterr().out
+
+
 # forms of replies -----------------------------------------------------------------------------------------------------
 
 FORMS = [(True, False), (1, 0), ("1", "0"), ("Y", "N"), ("self", "other"), ("T", "F"), ("mine", "not mine")]

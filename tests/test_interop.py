@@ -176,6 +176,17 @@ def test_two_results_of_logs_are_compared_at_their_level(tmp_path):
     assert widths[1] < widths[0]
 
 
+@pytest.mark.parametrize(("of_second", "said"), [
+    ({"task_args": {"shots": 1}}, "t: the first result has shots=0, the second shots=1; these are compared."),
+    ({"task_args": {"shots": 0}}, "u is in one result alone and is left out."),
+])  # fmt: skip
+def test_what_two_results_of_logs_do_not_share_is_said(of_second, said, tmp_path, capsys):
+    first = [log_of(tmp_path, "a", "CICI", task_args={"shots": 0}), log_of(tmp_path, "b", "CICC", task="u")]
+    second = log_of(tmp_path, "c", "CCCI", **of_second)
+    se.compare(se.measure_log(first), se.measure_log(second))
+    assert said in capsys.readouterr().out
+
+
 def test_the_command_prints_the_table_the_comparison_and_the_figure(tmp_path):
     said = CliRunner().invoke(main, ["measure", str(FILES[0].parent), "--out", str(tmp_path)])
     assert said.exit_code == 0 and "p_holm" in said.output and f"figure: {tmp_path}/inspect_log.png" in said.output
