@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from sweep_files import make_notebook, reply, write
 from test_cli import selfeval
 
@@ -140,6 +141,36 @@ def test_a_notebook_that_is_cut_off_is_said(tmp_path):
     (tmp_path / "07_existence.ipynb").write_text('{"cells": [')
     with pytest.warns(UserWarning, match="07_existence.ipynb is no whole notebook"):
         assert "names" not in se.runs(tmp_path)
+
+
+def add_result(folder, **parameters):
+    """Write a result of a run with these parameters."""
+    folder.mkdir(parents=True)
+    shutil.copy(DATA / "results" / "sample" / "existence" / "existence.csv", folder)
+    (folder / "parameters.yaml").write_text(json.dumps(parameters))
+
+
+@pytest.mark.parametrize(("limits", "told"), [((3, 3), 3), ((3, 4), "3, 4")])
+def test_a_parameter_that_runs_before_had_otherwise_is_told_with_all_its_values(limits, told, tmp_path):
+    for name, limit in zip("ab", limits, strict=True):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "parameters.yaml").write_text(json.dumps({"out": f"mine/{name}", "limit": limit}))
+    add_result(tmp_path / "result", predictions=["mine/a", "mine/b"])
+    assert {*se.runs(tmp_path)["limit"]} == {told}
+
+
+def test_the_answers_of_a_notebook_that_named_no_folder_lead_to_its_parameters(tmp_path):
+    given = {"corpus": "mine", "limit": 5}
+    given_by_papermill = {
+        "01_generate_texts": {"corpus": "mine", "temperature": 0.5}, "02_collect_predictions": given,
+    }  # fmt: skip
+    for name, parameters in given_by_papermill.items():
+        about = {"papermill": {"parameters": parameters, "input_path": f"{name}.ipynb"}}
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps({"cells": [], "metadata": about}))
+    usual = yaml.safe_load((DATA / "committed.yaml").read_text())["02_collect_predictions"]["parameters"]
+    add_result(tmp_path / "result", predictions=se.output_folder("02_collect_predictions", usual | given))
+    told = se.runs(tmp_path)
+    assert {*told["limit"]} == {5} and {*told["temperature"]} == {0.5}
 
 
 def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_models(
