@@ -131,6 +131,11 @@ def test_the_text_of_a_pair_is_read_whatever_follows_its_number(reply):
     assert parse_place(reply) == 2
 
 
+@pytest.mark.parametrize("box", ["\\boxed{NO}", "\\boxed[NO]", "\\fbox{NO}", "boxed[NO]"])
+def test_what_stands_in_a_box_is_the_answer(box):
+    assert parse_yes_no(f"It is dry. {box}") is False
+
+
 def test_any_text_is_read_without_an_error():
     rng = random.Random(4)
     pieces = ["yes", "no", "not", "GPT-5", "Grok 4", "openai/", "<think>", "</think>", "\n", " ", ".", "?", ":", '"',

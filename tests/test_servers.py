@@ -92,6 +92,7 @@ def test_thinking_is_no_part_of_a_text_that_is_written_and_a_text_about_it_is(re
     [{"type": "text", "text": {"value": "Rain "}}, "taps.", {"type": "image_url", "image_url": {"url": "x"}}],
     [{"type": "reasoning_content", "content": "Plan."}, {"type": "text", "text": "Rain taps."}],
     [{"text": "Plan.", "thought": True}, {"text": "Rain taps."}],
+    [{"type": "text", "text": "Rain taps.", "content": "Rain taps."}],
     {"type": "text", "text": "[THINK]Plan.[/THINK]Rain taps."},
 ])  # fmt: skip
 def test_parts_that_are_said_are_the_text(content, odd):
