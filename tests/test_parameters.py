@@ -20,6 +20,7 @@ from written_files import run_notebook
 
 import selfeval as se
 from selfeval import DATA, ROOT
+from selfeval.errors import InputError, check_injected
 from selfeval.paths import committed_runs
 from selfeval.records.tables import write_jsonl
 from selfeval.records.texts import read_texts
@@ -364,3 +365,10 @@ def test_texts_that_did_not_arrive_are_counted_of_all_that_were_asked_for(tmp_pa
         patch.setenv("SELFEVAL_STORE", str(tmp_path / "store.sqlite"))
         given = {"models": ["sim/good", "my/a"], "limit": 3, "corpus": str(tmp_path / "out")}
         assert "requests that returned no text: 3 of 6\n" in run_notebook("01_generate_texts", **given)
+
+
+def test_what_papermill_gives_is_held_against_the_names_of_the_notebooks_own_cell():
+    own = "import os\nos.environ['A'] = 'b'\nlimit: int = 3\nmodels = []"
+    check_injected(["%load_ext x", own, "# Parameters\nlimit = 4\nmodels = ['a']"])
+    with pytest.raises(InputError, match="The notebook has no parameter 'limt'; did you mean 'limit'?"):
+        check_injected([own, "# Parameters\nlimt = 4"])

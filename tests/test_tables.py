@@ -31,7 +31,7 @@ def test_estimates_are_texts_of_two_digits_and_what_is_not_there_is_empty():
         results.estimate_text(*each) for each in ((0.5, 0.1, 0.9), (-0.0001, nan, 1), (nan, 0, 1), (250, nan, nan))
     ]
     assert shown == ["0.50 [0.10, 0.90]", "0.00", "", "250"]
-    assert [results.p_text(p) for p in (0.0004, 0.0344, 1, nan)] == ["< 0.001", "0.034", "1.000", ""]
+    assert [results.p_text(p) for p in (0.0004, 0.001, 0.0344, 1, nan)] == ["< 0.001", "0.001", "0.034", "1.000", ""]
 
 
 def test_the_summary_shows_estimates_what_they_say_and_over_how_much():
