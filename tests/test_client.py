@@ -453,6 +453,24 @@ def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, ser
     assert least <= clock.slept <= most
 
 
+class Counted(FakeServer):
+    """Keeps how many requests are there whenever another arrives."""
+
+    async def _handle(self, request):
+        self.there = [*getattr(self, "there", [0]), getattr(self, "now", 0) + 1]
+        self.now = self.there[-1]
+        try:
+            return await super()._handle(request)
+        finally:
+            self.now -= 1
+
+
+def test_after_a_refusal_half_as_many_calls_are_sent_at_once(store, registry):
+    with Counted(faults={8: "429"}, retry_after=0, latency=0.2) as fake:
+        ask(store, questions(mine(registry, fake), 40), concurrency=16)
+    assert max(fake.there[-12:]) < 12, fake.there
+
+
 def test_of_pauses_that_are_asked_for_at_once_the_longest_is_kept(store, server, monkeypatch):
     """Of twelve calls in flight one is refused with a second to wait, the others for a moment that nobody names."""
     monkeypatch.setattr("random.uniform", lambda low, high: 0.02)
