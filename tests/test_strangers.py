@@ -133,13 +133,17 @@ def test_of_the_env_file_of_a_working_folder_keys_alone_are_taken(installed, tmp
     assert "OPENAI_BASE_URL, SELFEVAL_MODELS of " in run.stderr and "set it in the environment" in run.stderr
 
 
-def test_an_installed_package_leads_what_it_does_not_have_to_the_working_folder(installed, tmp_path):
-    code = "from selfeval.records.tables import data_path; print(data_path('mine/new'), data_path('models.yaml'))"
+def test_an_installed_package_writes_to_the_working_folder_and_reads_there_before_its_own(installed, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "prompts.jsonl").touch()
+    code = """from selfeval.records.tables import data_path, path_to_read
+print(data_path("identity"), path_to_read("models.yaml"), path_to_read("prompts.jsonl"))"""
     environment = {name: value for name, value in os.environ.items() if name != "SELFEVAL_DATA"}
     environment["PYTHONPATH"] = str(installed)
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    own, theirs = f"{tmp_path}/data/mine/new", f"{installed}/selfeval/data/models.yaml"
-    assert run.stdout.split() == [own, theirs], run.stderr
+    own = tmp_path / "data"
+    places = [own / "identity", installed / "selfeval" / "data" / "models.yaml", own / "prompts.jsonl"]
+    assert run.stdout.split() == [str(place) for place in places], run.stderr
 
 
 # what is too large --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from selfeval.figures.estimates import (
     file_of,
     plot,
 )
-from selfeval.paths import HOME, committed_runs, read_json, results_folder
+from selfeval.paths import HOME, committed_runs, read_json, results_folder, shipped
 from selfeval.providers import models as registry
 from selfeval.records import tables as record_files
 
@@ -69,7 +69,7 @@ def _folder(folder: str | Path) -> Path:
 
     It is named below data/, or from here or the clone, as commands name it (data/runs/mine).
     """
-    for path in (record_files.data_path(folder), HOME / folder):
+    for path in (shipped(folder), HOME / folder):
         if path.exists():
             break
     else:

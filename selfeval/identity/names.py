@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from selfeval.paths import shipped
 from selfeval.providers.models import Model, get
-from selfeval.records.tables import data_path
 
 _WRITTEN = "{family} {version} {tier} {snapshot}"
 _VERSION = r"[0-9]-[0-9](?![0-9])|[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"
@@ -334,7 +334,7 @@ def key_of(name: str) -> str:
 @cache
 def content(name: str) -> dict:
     """Return what a file of `data/identity/` holds."""
-    return yaml.safe_load(data_path(f"identity/{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(shipped(f"identity/{name}.yaml").read_text(encoding="utf-8"))
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from selfeval.records.tables import data_path
+from selfeval.paths import shipped
 
 ENDS = frozenset(".!?\n")
 _STOPS = ENDS | {*",;:"}  # no gap of a phrase reaches over them
@@ -210,8 +210,6 @@ def _bounded(short: str) -> str:
 
 
 # "no" and "on" are words: all stays text
-_CONTENT = yaml.load(
-    data_path("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader
-)
+_CONTENT = yaml.load(shipped("identity/phrases.yaml").read_text(encoding="utf-8"), yaml.BaseLoader)
 PHRASES = Phrases(_CONTENT)
 WORDS = PHRASES.words

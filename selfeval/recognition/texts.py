@@ -27,12 +27,13 @@ import pandas as pd
 from scipy.special import expit, logsumexp
 
 from selfeval.errors import InputError, ProviderError, check_at_least, check_flag, check_whole
+from selfeval.paths import shipped
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model
 from selfeval.providers.models import models as registry
 from selfeval.providers.request import UNANSWERED, Request, Response, fenced, user
 from selfeval.recognition.contrasts import ORACLE, OWN
-from selfeval.records.tables import Rows, call_fields, data_path, fields_of
+from selfeval.records.tables import Rows, call_fields, fields_of
 from selfeval.records.texts import chats, read_prompts, text_fields
 
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
@@ -68,7 +69,7 @@ def writing_prompts(
     if isinstance(source, int | float):
         check_whole("prompts", source, 1)
         source = int(source)
-        packaged = read_prompts(data_path("prompts.jsonl"), source)
+        packaged = read_prompts(shipped("prompts.jsonl"), source)
         if len(packaged) < source:
             have = f"There are {len(packaged)} packaged prompts"
             raise InputError(f"{have}, and `prompts` is {source}; ask for fewer.")

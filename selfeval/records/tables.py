@@ -160,7 +160,7 @@ def data_path(path: str | Path) -> Path:
 
     The path itself if absolute, else below `data/`, from many working directories.
     """
-    return shipped(_below(Path(), path))
+    return _below(DATA, path)
 
 
 def corpus_file(corpus: str) -> Path:
@@ -177,7 +177,8 @@ def path_to_read(path: str | Path) -> Path:
 
     Raises where there is neither.
     """
-    return _first(path, Path.cwd() / _below(Path(), path), data_path(path))
+    named = _below(Path(), path)
+    return _first(path, Path.cwd() / named, shipped(named))
 
 
 def corpus_to_read(corpus: str | Path) -> Path:
@@ -185,11 +186,8 @@ def corpus_to_read(corpus: str | Path) -> Path:
 
     A path as for `path_to_read`, else a name below `data/corpora/`.
     """
-    places = [
-        Path.cwd() / _below(Path(), corpus),
-        data_path(corpus),
-        shipped(_below(Path("corpora"), corpus)),
-    ]
+    named = _below(Path(), corpus)
+    places = [Path.cwd() / named, shipped(named), shipped(_below(Path("corpora"), corpus))]
     return _first(corpus, *map(_text_file, places))
 
 
