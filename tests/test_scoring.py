@@ -121,6 +121,7 @@ def test_yes_and_no_are_whole_words(word):
     ("Did I write it? No, it is too formal for that.", False), ("Who is the author? Me? Is it mine? Yes. It is.", True),
     ("Is it any good? Yes. It is rather dry.", None), ("Is it any good? Yes. Is it mine? No. It is dry.", False),
     ("Is it any good?\nYes", None),
+    ("Is it well written? Yes. Did I write it? No, I did not.", False), ("Is it badly written? Yes. Anyway", None),
 ])  # fmt: skip
 def test_a_word_behind_a_question_counts_where_the_question_is_whose_text_it_is(reply, said):
     assert parse_yes_no(reply) is said

@@ -463,8 +463,9 @@ CANNOT_TELL = pattern(
     reads=["i cannot tell"],
     passes_over=["i cannot tell, but"],
 )
+_PRAISED = "".join(rf"(?<!\b{how}[ -])" for how in ("well", "better", "badly", "poorly", "clearly"))
 ASKS_AUTHOR = pattern(
-    rf"\b{MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b",
-    reads=["who wrote it", "is it mine"],
-    passes_over=["is it good"],
+    rf"{_PRAISED}\b{MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b",
+    reads=["who wrote it", "is it mine", "was it written by me"],
+    passes_over=["is it good", "is it well written", "is it a poorly-written text"],
 )
