@@ -362,3 +362,16 @@ def test_a_reply_from_elsewhere_that_failed_is_no_answer(status, answered):
     rates = pd.DataFrame(result).set_index("statistic")["estimate"]
     assert rates["error_rate"] == (0 if answered else 0.25)
     assert result.records["stance"].isna().sum() == (0 if answered else 2)
+
+
+def test_controls_count_by_condition_alone():
+    asked = se.ask_identity(["sim/identity-wavers", "sim/identity-susceptible"], limit=5, turns=0)
+    is_control = asked["template_id"].isin(asked["template_id"].unique()[:2])
+    among_others = asked.assign(control_of=asked["control_of"].mask(is_control, "another"))
+    given, left_out = (se.measure_identity(rows, n_resamples=2) for rows in (among_others, asked[~is_control]))
+    pd.testing.assert_frame_equal(pd.DataFrame(given), pd.DataFrame(left_out))
+    for name in ("paired", "foils"):
+        pd.testing.assert_frame_equal(given.tables[name], left_out.tables[name])
+    overall, without = (result.tables["identity"].query("condition == ''") for result in (given, left_out))
+    pd.testing.assert_frame_equal(overall.reset_index(drop=True), without.reset_index(drop=True))
+    assert len(given.tables["identity"]) > len(left_out.tables["identity"]), "the controls' conditions"

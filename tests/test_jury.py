@@ -212,6 +212,13 @@ def test_decisions_count_the_last_round_alone():
 # --- who sits where --------------------------------------------------------------------------------------------------
 
 
+def test_without_a_family_of_both_models_of_one_developer_are_no_relatives(registry):
+    entry = "  - {{id: acme/{}, display: {}, developer: Acme, provider: openrouter{}}}\n"
+    registry("models:\n" + "".join(entry.format(n, n, f) for n, f in {"a": ", family: A", "b": "", "c": ""}.items()))
+    assert not same_family("acme/a", "acme/b") and not same_family("acme/b", "acme/a")
+    assert same_family("acme/b", "acme/c") and not same_family("acme/b", "other/c")
+
+
 def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, capsys):
     gpt, kimi = "openai/gpt-4.1", "moonshotai/kimi-k2"
     assert same_family(gpt, "openai/gpt-4o") and not same_family(kimi, "openai/gpt-4o")
@@ -275,6 +282,13 @@ def test_a_conversation_is_shown_with_every_verdict_and_nothing_in_it_is_code(ru
     evil = "<script>alert(1)</script>\x1b[2J"
     shown = render(Conversation(evil, [Turn("customer", evil), Turn("agent", evil)], meta={"agent_model": evil}))
     assert "\x1b" not in str(shown) and "<script" not in shown._repr_html_()
+
+
+def test_a_score_of_0_is_shown_as_a_number_and_no_score_in_words():
+    seat = {"conversation_id": "one", "turn": 1, "arm": "personas", "round": 1, "role": "juror", "position": 1}
+    given = [{"juror": "ann", "score": 0.0}, {"juror": "bob", "score": None}]
+    text = str(render(talk(), [seat | {"persona": "", "statement": ""} | one for one in given]))
+    assert "ann: 0.00" in text and "bob: no score" in text and "jury on answer 1, personas: 0.00" in text
 
 
 @pytest.mark.parametrize(("scope", "area"), [("turn", 0.375), ("prefix", 0.5), ("conversation", 0.0)])
