@@ -327,6 +327,16 @@ def test_kappa_is_that_of_statsmodels_for_independent_replies():
     assert "not_estimable" in constant.loc["kappa", "note"] and constant.loc["agreement", "estimate"] == 1
 
 
+def test_replies_that_a_template_has_twice_leave_the_interval_of_kappa_as_it_was():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 400)
+    b = np.where(rng.random(400) < 0.6, a, rng.integers(0, 2, 400))
+    once = first(cohen_kappa(a, b, range(400))).loc["kappa"]
+    twice = first(cohen_kappa(np.tile(a, 2), np.tile(b, 2), np.tile(range(400), 2))).loc["kappa"]
+    ends = ["estimate", "low", "high"]
+    assert twice[ends].tolist() == pytest.approx(once[ends].tolist(), abs=0.01)
+
+
 def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_claims():
     asked = {
         ("t0", "false-far"): ["foil", "other"],
