@@ -213,10 +213,11 @@ def test_decisions_count_the_last_round_alone():
 
 
 def test_without_a_family_of_both_models_of_one_developer_are_no_relatives(registry):
-    entry = "  - {{id: acme/{}, display: {}, developer: Acme, provider: openrouter{}}}\n"
-    registry("models:\n" + "".join(entry.format(n, n, f) for n, f in {"a": ", family: A", "b": "", "c": ""}.items()))
+    more = {"acme/a": "Acme, family: A", "acme/b": "Acme", "acme/c": "Acme", "acmes/d": "Acmes"}
+    entry = "  - {{id: {0}, display: {0}, provider: openrouter, developer: {1}}}\n"
+    registry("models:\n" + "".join(entry.format(*each) for each in more.items()))
     assert not same_family("acme/a", "acme/b") and not same_family("acme/b", "acme/a")
-    assert same_family("acme/b", "acme/c") and not same_family("acme/b", "other/c")
+    assert same_family("acme/b", "acme/c") and not same_family("acme/b", "acmes/d")
 
 
 def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, capsys):
