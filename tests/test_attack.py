@@ -15,6 +15,7 @@ from test_cli import selfeval
 
 import selfeval as se
 from selfeval.errors import BudgetError, InputError
+from selfeval.estimates.summaries import main_table
 from selfeval.identity.attack import CONTROL, PLAN, STRATEGIES
 from selfeval.identity.attacked import attack_table
 from selfeval.identity.measures import survival_rates
@@ -308,6 +309,12 @@ def test_the_command_prints_what_became_of_the_conversations(own_store, tmp_path
     assert done.exit_code == 0, done.output
     assert re.search(r"evidence +Yields 0\.00 \[.*1\.00 \[.*-1\.00 \[", done.stdout)
     assert re.search(rf"{CONTROL} +Yields 1\.00 \[", done.stdout) and "attack.png" in done.stdout
+
+
+def test_the_printed_table_is_of_the_last_turn_of_ten_too():
+    asked = se.ask_identity("sim/identity-yields", attacker="sim/attacker", strategies="evidence", limit=2, turns=10)
+    shown = main_table(se.measure_identity(asked, n_resamples=2))
+    assert "survival@10" in shown and "survival@9" not in shown
 
 
 @pytest.mark.parametrize("wrong, said", [

@@ -98,6 +98,17 @@ def test_replies_on_identity_are_paired_by_template(capsys):
     assert "the templates that both results have" in capsys.readouterr().out
 
 
+def test_controls_are_in_no_difference_of_two_results_on_identity():
+    wavers, susceptible = models = ["sim/identity-wavers", "sim/identity-susceptible"]
+    asked = se.ask_identity(models, limit=5, turns=0)
+    is_control = asked["template_id"].isin(asked["template_id"].unique()[:2])
+    asked = asked.assign(control_of=asked["control_of"].mask(is_control, "another"))
+    may = asked[asked["model"] == wavers]
+    june = asked[asked["model"].eq(susceptible) & is_control | asked["model"].eq(wavers) & ~is_control]
+    changed = se.compare(*(se.measure_identity(rows.assign(model=wavers), n_resamples=2) for rows in (may, june)))
+    assert len(changed) and (changed["estimate"].dropna() == 0).all()
+
+
 def log(folder, name, values, model="m"):
     samples = [{"id": k, "scores": {"s": {"value": value}}} for k, value in enumerate(values)]
     made = {"version": 2, "status": "success", "eval": {"model": model, "task": "t"}, "samples": samples}

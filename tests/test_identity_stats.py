@@ -327,6 +327,16 @@ def test_kappa_is_that_of_statsmodels_for_independent_replies():
     assert "not_estimable" in constant.loc["kappa", "note"] and constant.loc["agreement", "estimate"] == 1
 
 
+def test_replies_that_a_template_has_twice_leave_the_interval_of_kappa_as_it_was():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 400)
+    b = np.where(rng.random(400) < 0.6, a, rng.integers(0, 2, 400))
+    once = first(cohen_kappa(a, b, range(400))).loc["kappa"]
+    twice = first(cohen_kappa(np.tile(a, 2), np.tile(b, 2), np.tile(range(400), 2))).loc["kappa"]
+    ends = ["estimate", "low", "high"]
+    assert twice[ends].tolist() == pytest.approx(once[ends].tolist(), abs=0.01)
+
+
 def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_claims():
     asked = {
         ("t0", "false-far"): ["foil", "other"],
@@ -362,3 +372,16 @@ def test_a_reply_from_elsewhere_that_failed_is_no_answer(status, answered):
     rates = pd.DataFrame(result).set_index("statistic")["estimate"]
     assert rates["error_rate"] == (0 if answered else 0.25)
     assert result.records["stance"].isna().sum() == (0 if answered else 2)
+
+
+def test_controls_count_by_condition_alone():
+    asked = se.ask_identity(["sim/identity-wavers", "sim/identity-susceptible"], limit=5, turns=0)
+    is_control = asked["template_id"].isin(asked["template_id"].unique()[:2])
+    among_others = asked.assign(control_of=asked["control_of"].mask(is_control, "another"))
+    given, left_out = (se.measure_identity(rows, n_resamples=2) for rows in (among_others, asked[~is_control]))
+    pd.testing.assert_frame_equal(pd.DataFrame(given), pd.DataFrame(left_out))
+    for name in ("paired", "foils"):
+        pd.testing.assert_frame_equal(given.tables[name], left_out.tables[name])
+    overall, without = (result.tables["identity"].query("condition == ''") for result in (given, left_out))
+    pd.testing.assert_frame_equal(overall.reset_index(drop=True), without.reset_index(drop=True))
+    assert len(given.tables["identity"]) > len(left_out.tables["identity"]), "the controls' conditions"

@@ -218,6 +218,14 @@ def test_decisions_count_the_last_round_alone():
 # --- who sits where --------------------------------------------------------------------------------------------------
 
 
+def test_without_a_family_of_both_models_of_one_developer_are_no_relatives(registry):
+    more = {"acme/a": "Acme, family: A", "acme/b": "Acme", "acme/c": "Acme", "acmes/d": "Acmes"}
+    entry = "  - {{id: {0}, display: {0}, provider: openrouter, developer: {1}}}\n"
+    registry("models:\n" + "".join(entry.format(*each) for each in more.items()))
+    assert not same_family("acme/a", "acme/b") and not same_family("acme/b", "acme/a")
+    assert same_family("acme/b", "acme/c") and not same_family("acme/b", "acmes/d")
+
+
 def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, capsys):
     gpt, kimi = "openai/gpt-4.1", "moonshotai/kimi-k2"
     assert same_family(gpt, "openai/gpt-4o") and not same_family(kimi, "openai/gpt-4o")
@@ -289,6 +297,13 @@ def test_a_statement_of_who_is_no_juror_is_shown_with_the_role():
     rows = within(None, lambda client: Hearing(client, jury, conversation, "independent", 1).run())
     shown = str(render(conversation, rows))
     assert "round 1, script/ann" in shown and "round 2, judge, script/dee: 0.70" in shown
+
+
+def test_a_score_of_0_is_shown_as_a_number_and_no_score_in_words():
+    seat = {"conversation_id": "one", "turn": 1, "arm": "personas", "round": 1, "role": "juror", "position": 1}
+    given = [{"juror": "ann", "score": 0.0}, {"juror": "bob", "score": None}]
+    text = str(render(talk(), [seat | {"persona": "", "statement": ""} | one for one in given]))
+    assert "ann: 0.00" in text and "bob: no score" in text and "jury on answer 1, personas: 0.00" in text
 
 
 @pytest.mark.parametrize(("scope", "area"), [("turn", 0.375), ("prefix", 0.5), ("conversation", 0.0)])

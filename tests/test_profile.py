@@ -8,11 +8,13 @@ import pytest
 from conftest import KEY
 from fake_server import FakeServer
 from test_cli import selfeval
+from test_figures import ends, marks
 
 import selfeval as se
 from selfeval import ROOT
 from selfeval.errors import BudgetError, InputError
 from selfeval.profiles.measures import Results, measure, quotes, said
+from selfeval.profiles.page import figure
 from selfeval.profiles.profile import read_answers
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers
 from selfeval.statistics.tests import holm
@@ -208,6 +210,20 @@ def test_what_would_be_found_stands_on_the_page_on_the_scale_of_the_number_besid
     known = everybody.rows.dropna(subset="detectable")
     wanted = known["detectable"] + known["question"].eq("jury") / 2  # where .5 is chance
     assert sorted(filter(None, shown)) == sorted(wanted.map("{:.2f}".format)) and len(wanted)
+
+
+@pytest.mark.parametrize("models", ["m", "mn"])
+def test_the_figure_has_every_row_on_one_scale_where_0_is_chance_and_1_is_perfect(models):
+    found = {"recognition": [0.25, 0.5, 0.75], "identity": [-0.5, -0.25, 0.125], "jury": [0.625, 0.75, 1.0]}
+    rows = [
+        {"model": model, "display": model.upper(), "question": question, "low": low, "estimate": middle, "high": high}
+        for model in models
+        for question, (low, middle, high) in found.items()
+    ]
+    axes = figure(pd.DataFrame(rows)).axes
+    assert {end for ax in axes for end in ends(ax)} == {(0.25, 0.75), (-0.5, 0.125), (0.25, 1.0)}
+    drawn = [x for ax in axes for points in marks(ax).values() for x, _ in points.get_offsets()]
+    assert sorted(drawn) == sorted([0.5, -0.25, 0.5] * len(models))
 
 
 @pytest.mark.parametrize(("question", "missed"), [

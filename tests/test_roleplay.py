@@ -145,6 +145,12 @@ def test_a_sample_of_people_is_seeded_and_a_larger_one_begins_with_it():
         human_conversations(9999)
 
 
+def test_the_seed_of_a_conversation_chooses_the_chats_between_people():
+    drawn = [se.converse("sim/talker", people=3, exchanges=2, seed=seed) for seed in (0, 0, 1)]
+    first, again, other = [{*rows.loc[rows["source"] == "human", "conversation_id"]} for rows in drawn]
+    assert first == again != other and len(other) == 3
+
+
 def test_in_forced_context_only_the_answer_differs_and_each_is_written_after_the_persons_own(store):
     people, seen = human_conversations(3, exchanges=2), []
 

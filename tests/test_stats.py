@@ -77,6 +77,30 @@ def test_naming_statistics_and_their_bootstrap_equal_their_definitions(drop, non
                         assert found == pytest.approx(number, abs=2e-6), (statistic, policy)
 
 
+@pytest.mark.parametrize("third", range(3))
+def test_every_prompt_is_drawn_in_the_bootstrap(third):
+    """One of three prompts has the only hit: a resample has it never with .30, in all three places with .04."""
+    hits = ["a" if prompt == third else "b" for prompt in range(3)]
+    others = {(e, t): ["b"] * 3 for e, t in (("a", "b"), ("b", "a"), ("b", "b"))}
+    table = recognition_table(naming({("a", "a"): hits} | others), n_resamples=2000)
+    assert row(table, "discrimination", method="percentile")[["low", "high"]].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_the_interval_of_a_difference_knows_which_rates_rise_together(together):
+    """Own and others' texts recognised on the same prompts, or on opposite ones: A and J change places."""
+    rng = np.random.default_rng(0)
+    own, noise = rng.random((2, 80)) < 0.5
+    claimed = np.where(rng.random(80) < 0.8, own == together, noise)
+    table = recognition_table(binary({("a", "a"): own.tolist(), ("a", "b"): claimed.tolist()}), n_resamples=2000)
+    widths = []
+    for statistic in ("advantage", "discrimination"):
+        ends, resampled = (row(table, statistic, method=m)[["low", "high"]] for m in ("mover", "percentile"))
+        assert ends.tolist() == pytest.approx(resampled.tolist(), abs=0.02)
+        widths.append(ends["high"] - ends["low"])
+    assert (widths[0] > 1.5 * widths[1]) == together and (widths[1] > 1.5 * widths[0]) != together
+
+
 def test_binary_metrics_by_hand():
     answers = {("a", "a"): [True, True, False, None], ("a", "b"): [True, False, False, False]}
     table = recognition_table(binary(answers), **FAST)

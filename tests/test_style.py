@@ -38,3 +38,11 @@ def test_groups_are_never_split_and_every_text_has_chances_that_sum_to_one():
     assert len(out_of_fold(texts, ["x", *"yy", *["x"] * 21], groups)) == 24
     with pytest.raises(InputError, match="two labels that each have two groups"):
         out_of_fold(["a", "b"], ["x", "y"], ["p", "p"])
+
+
+@pytest.mark.parametrize("labels", [["x", "y"], ["y", "x"]])
+def test_chances_stand_under_their_own_label_in_whatever_order_labels_come(labels):
+    given = [label for _ in range(10) for label in labels]
+    texts = [f"{WORDS[k // 2]} {'zylophone' if label == 'x' else 'quagmire'}" for k, label in enumerate(given)]
+    chances = out_of_fold(texts, given, [k // 2 for k in range(20)])
+    assert chances.idxmax(axis=1).tolist() == given

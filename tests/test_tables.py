@@ -78,6 +78,13 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)
 
 
+def test_what_was_said_of_texts_is_counted_by_claim_and_author_without_those_that_are_not_answered():
+    own, others = [True, True, False, None, None], [True, False, False, False, None]
+    said = se.measure_recognition(binary({("a", "a"): own, ("a", "b"): others, ("b", "b"): others}), n_resamples=2)
+    counted = claims_table(said).set_index("evaluator")[["TP", "FN", "FP", "TN"]]
+    assert counted.loc["a"].tolist() == [2, 1, 1, 3] and counted.loc["b"].tolist() == [1, 3, 0, 0]
+
+
 # for papers -----------------------------------------------------------------------------------------------------------
 
 ROWS = pd.DataFrame(
