@@ -690,7 +690,7 @@ def test_such_pairs_may_be_about_the_better_text_and_have_names_and_ties_of_thei
 @pytest.mark.parametrize(("status", "said"), [
     ("completed", "ok"), ("success", "ok"), ("finished", "ok"), ("", "ok"), ("incomplete", "length"),
     ("cancelled", "length"), ("max_tokens", "length"), ("content_filter", "filtered"), ("refused", "refusal"),
-    ("failed", "error"), ("timeout", "error"), ("Timed out after 60 s", "error"),
+    ("failed", "error"), ("timeout", "error"), ("Timed out after 60 s", "error"), ("scored", "ok"),
 ])  # fmt: skip
 def test_a_status_of_somebody_elses_is_no_answer_where_it_says_that_there_is_none(status, said):
     rows = [
