@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,16 @@ def test_a_stray_reply_is_said_and_stops_nothing(capsys):
     frame.loc[[0, 10], "reply"] = ["Bard", "I cannot tell."]
     assert estimates(frame, "no_answer_rate").max() > 0
     assert "Replies without an answer name 'Bard' (1 time); say who that is" in capsys.readouterr().out
+
+
+def test_of_many_stray_names_the_nine_most_frequent_are_shown_and_the_others_counted(capsys):
+    frame = named(field="reply")
+    names = [f"Bard{chr(97 + n)}" for n in range(12)]
+    frame.loc[range(13), "reply"] = [*names, names[-1]]
+    estimates(frame, "no_answer_rate")
+    [said] = re.findall(r"Replies without an answer name (.+?);", capsys.readouterr().out)
+    shown = ["'Bardl' (2 times)", *(f"{name!r} (1 time)" for name in names[:8])]
+    assert said == f"{', '.join(shown)} and 3 more"
 
 
 @pytest.mark.parametrize("words", [
@@ -690,7 +701,7 @@ def test_such_pairs_may_be_about_the_better_text_and_have_names_and_ties_of_thei
 @pytest.mark.parametrize(("status", "said"), [
     ("completed", "ok"), ("success", "ok"), ("finished", "ok"), ("", "ok"), ("incomplete", "length"),
     ("cancelled", "length"), ("max_tokens", "length"), ("content_filter", "filtered"), ("refused", "refusal"),
-    ("failed", "error"), ("timeout", "error"), ("Timed out after 60 s", "error"), ("scored", "ok"),
+    ("failed", "error"), ("timeout", "error"), ("Timed out after 60 s", "error"),
 ])  # fmt: skip
 def test_a_status_of_somebody_elses_is_no_answer_where_it_says_that_there_is_none(status, said):
     rows = [
