@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import signal
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -104,6 +105,21 @@ def test_a_batch_whose_answer_was_lost_is_never_sent_again_unasked(store, batche
     [[batch]] = query(store, "SELECT id FROM batches")
     assert CliRunner().invoke(main, ["store", "forget-batch", batch]).output.startswith("5 requests")
     assert {r.status for r in ask(store, questions(model, 5), batch=True)[0]} == {"ok"} and len(fake.ledger) == 2
+
+
+def test_a_lost_batch_is_found_behind_newer_ones_of_others(store, batched):
+    fake, model = batched({0: "lost"})
+    answer = fake._batched
+
+    def listing(request, raw, rest):
+        if request.method != "GET" or rest:
+            return answer(request, raw, rest)
+        theirs = {"id": "batch-9", "object": "batch", "created_at": int(time.time()), "metadata": None}
+        return web.json_response({"object": "list", "data": [theirs, *fake.batches[::-1]], "has_more": False})
+
+    fake._batched = listing
+    ask(store, questions(model, 5), batch=True)
+    assert len(fake.ledger) == 1
 
 
 def test_a_batch_that_stays_is_waited_for_by_whoever_asks_next(store, batched, monkeypatch):

@@ -70,6 +70,37 @@ def refused(source, **how):
     return str(caught.value)
 
 
+# scores and conditions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("score", "is_share"), [(0, True), (1, True), (0.5, True), (-0.01, False), (1.01, False)])
+def test_a_score_is_a_share_and_its_ends_are_shares_too(score, is_share):
+    frame = claimed(True, False, "predicted_self", n=4)
+    frame["score"] = frame["predicted_self"].astype(float)
+    frame.loc[5, "score"] = score
+    if is_share:
+        assert se.measure_recognition(frame, **FEW).records["score"][5] == score
+    else:
+        assert "record 6: `score`" in refused(frame)
+
+
+@pytest.mark.parametrize("forms", [
+    ("b=2;a=1", "a=1;b=2"), ({"b": 2, "a": 1}, {"a": 1, "b": 2}), ("b=2; a=True", {"a": True, "b": 2}),
+])  # fmt: skip
+def test_the_order_of_a_conditions_parts_makes_no_second_condition(forms):
+    frame = claimed("YES", "NO", n=4)
+    frame["condition"] = [forms[n % 2] for n in range(len(frame))]
+    assert se.measure_recognition(frame, **FEW)["condition"].nunique() == 1
+
+
+@pytest.mark.parametrize("said", ["true", "True", "TRUE"])
+def test_what_a_file_says_of_its_condition_may_be_said_again_and_not_otherwise(said, tmp_path):
+    path = str(tmp_path / "a.csv")
+    claimed("YES", "NO", n=4).assign(condition=f"hints={said}").to_csv(path, index=False)
+    assert {*se.measure_recognition({path: {"hints": True}}, **FEW)["condition"]} == {"hints=true"}
+    assert "and `predictions` says False" in refused({path: {"hints": False}})
+
+
 # names ----------------------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +183,16 @@ def test_a_stray_reply_is_said_and_stops_nothing(capsys):
     frame.loc[[0, 10], "reply"] = ["Bard", "I cannot tell."]
     assert estimates(frame, "no_answer_rate").max() > 0
     assert "Replies without an answer name 'Bard' (1 time); say who that is" in capsys.readouterr().out
+
+
+def test_of_many_stray_names_the_nine_most_frequent_are_shown_and_the_others_counted(capsys):
+    frame = named(field="reply")
+    names = [f"Bard{chr(97 + n)}" for n in range(12)]
+    frame.loc[range(13), "reply"] = [*names, names[-1]]
+    estimates(frame, "no_answer_rate")
+    [said] = re.findall(r"Replies without an answer name (.+?);", capsys.readouterr().out)
+    shown = ["'Bardl' (2 times)", *(f"{name!r} (1 time)" for name in names[:8])]
+    assert said == f"{', '.join(shown)} and 3 more"
 
 
 @pytest.mark.parametrize("words", [

@@ -83,6 +83,14 @@ def test_a_ceiling_stops_cleanly_and_a_higher_one_goes_on(store, server, registr
     assert ask(store, asked)[0] == responses
 
 
+def test_without_a_price_the_next_reply_may_cost_as_much_as_the_dearest_so_far(store, server, registry):
+    fake = server(cost=0.05)
+    fake.faults = lambda i, body: setattr(fake, "cost", 0.05 if i == 0 else 0.01)
+    with pytest.raises(BudgetError, match=r"may cost \$0.0500, and \$0.0600 of the ceiling of \$0.1 are spent"):
+        ask(store, questions(mine(registry, fake), 4), max_cost=0.1, concurrency=1)
+    assert len(fake.ledger) == 2
+
+
 def test_a_price_bounds_what_is_in_flight(store, server, registry, monkeypatch):
     flying = Flying()
     fake = server(reply=flying.leaves, faults=flying.arrives, latency=0.05)

@@ -131,6 +131,15 @@ def test_answers_about_two_corpora_are_measured_as_one_with_a_sentence(tmp_path,
     assert apart["condition"].nunique() == 2
 
 
+def test_the_same_answers_in_two_files_are_answers_about_one_corpus(tmp_path, capsys):
+    place = asked(tmp_path, 0.0)
+    again = shutil.copytree(place, tmp_path / "again")
+    capsys.readouterr()
+    se.measure_recognition([place, str(again)], n_resamples=10)
+    said = capsys.readouterr().out
+    assert "16 records repeat others" in said and "different ones" not in said
+
+
 def test_a_corpus_of_texts_at_two_temperatures_is_asked_about_with_a_sentence(tmp_path, capsys):
     parts = [se.generate_texts(FLEET, 2, samples=number, temperature=number / 2) for number in (1, 2)]
     mixed = pd.concat([parts[0], parts[1][parts[1]["sample"] == 1]])

@@ -12,7 +12,7 @@ from selfeval.errors import InputError
 from selfeval.records import tables as record_files
 from selfeval.records.foreign import read_predictions
 from selfeval.records.tables import read_jsonl
-from selfeval.records.texts import prompt_id_of, read_prompts, read_texts
+from selfeval.records.texts import chats, prompt_id_of, read_prompts, read_texts
 
 AUTHORS = {"lab/amber": "Amber One", "lab/basalt": "Basalt Two", "lab/cobalt": "Cobalt Three"}
 
@@ -53,6 +53,13 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path):
         read_predictions(tmp_path)
     with pytest.raises(InputError, match="must be named by a non-empty text, got ' '"):
         read_texts(" ")
+
+
+def test_chats_between_people_have_two_speakers_in_turn_and_no_turn_that_is_long_or_blank():
+    for chat in chats():
+        turns = chat["turns"]
+        assert [turn["speaker"] for turn in turns] == ["AB"[n % 2] for n in range(len(turns))] and len(turns) > 1
+        assert all(0 < len(turn["text"]) <= 1000 for turn in turns)
 
 
 def test_the_published_corpus_and_a_csv_of_ones_own_are_read(tmp_path):
@@ -291,7 +298,7 @@ def test_a_resumed_run_counts_its_records_once(analysed):
     rows = exact()
     once = analysed(rows)
     found, _, lines, table = analysed([row | {"usage": {"prompt": 9}} for row in rows[:200]] + rows)
-    assert len(found) == len(rows)
+    assert [*found.index] == [*range(len(rows))]
     assert lines == ["200 records repeat others in question and answer, as after a resumed run, and count once."]
     pd.testing.assert_frame_equal(table, once[3])
 

@@ -9,6 +9,7 @@ Since the second probe rules for rare phrases were taken out again ("someone els
 given anew): the rows below that are lost are missing answers.
 """
 
+import itertools
 import json
 import random
 import time
@@ -219,6 +220,13 @@ def test_a_stated_probability_is_one_from_0_to_100_percent(stated, probability):
 @pytest.mark.parametrize(("said", "shown"), [("A", "1st"), ("b", "2nd"), ("(C)", "3rd"), ("D", None), ("2", None)])
 def test_a_letter_alone_stands_for_one_of_those_shown_up_to_the_last(said, shown):
     assert at_letter(said, ["1st", "2nd", "3rd"]) == shown
+
+
+def test_thinking_that_names_another_wrappers_closing_mark_goes_on_to_its_own():
+    wrappers = [("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")]
+    for (opening, closing), (_, other) in itertools.permutations(wrappers, 2):
+        thought = f"It may close with {other} here. YES"
+        assert thinking.split(f"{opening}{thought}{closing}NO") == (thought, "NO")
 
 
 def test_thinking_may_begin_or_end_with_a_quotation_and_a_mark_in_quotes_is_spoken_of():

@@ -369,6 +369,17 @@ def test_a_recorded_reply_is_free_and_a_miss_is_a_real_call(recording, tmp_path)
     assert stored(second) == {"question 3"}
 
 
+@pytest.mark.parametrize("hosted", [True, False])
+def test_two_endpoints_of_ones_own_are_not_served_each_others_replies(hosted, store, server, registry):
+    for _ in range(2):
+        fake = server()
+        if not hosted:
+            registry(f"providers: {{mine: {{base_url: '{fake.url}'}}}}")
+        for calls in (1, 0):
+            [response], tally = ask(store, questions(get("openai:m" if hosted else "mine:m"), 1))
+            assert response.status == "ok" and (tally.calls, len(fake.ledger)) == (calls, 1)
+
+
 def test_replay_serves_the_recording_alone_and_names_what_differs(recording, tmp_path, monkeypatch):
     fake, folder = recording
     monkeypatch.setenv("OPENAI_API_KEY", "")  # needs none

@@ -33,6 +33,7 @@ from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.inspect_logs import read_logs
 from selfeval.paths import is_open_to_others, write_whole
 from selfeval.providers import embedded
+from selfeval.providers.addresses import is_here
 from selfeval.providers.models import get
 from selfeval.providers.store import Store
 from selfeval.records.texts import read_texts
@@ -70,6 +71,14 @@ def test_no_proxy_stands_before_a_server_of_this_machine(host, name, store, regi
     assert reply.status == "ok" and len(own.ledger) == 1 and proxy.ledger == []
 
 
+@pytest.mark.parametrize(("host", "is_own"), [
+    ("localhost", True), ("LOCALHOST.", True), ("ollama.localhost", True), ("127.9.9.9", True), ("[::1]", True),
+    ("0.0.0.0", True), ("notlocalhost", False), ("localhost.example.org", False), ("gpu01", False), ("10.0.0.7", False),
+])  # fmt: skip
+def test_names_below_localhost_and_all_loopback_numbers_are_this_machine(host, is_own):
+    assert is_here(f"http://{host}:11434/v1") is is_own
+
+
 FAR = ["http://models.example.org/v1", "http://8.8.8.8/v1", "http://[2606:4700::1111]:8000/v1"]
 NEAR = ["http://127.1.2.3:8000/v1", "http://gpu01:8000/v1", "http://10.0.0.7/v1", "https://models.example.org/v1"]
 
@@ -96,6 +105,13 @@ def test_a_key_goes_to_a_far_host_by_plain_http_only_where_the_entry_says_so(add
 def test_a_password_in_an_address_is_a_key_too(registry):
     registry("providers: {mine: {base_url: 'http://me:hunter22@models.example.org/v1'}}")
     with pytest.raises(ProviderError, match=r"to http://models\.example\.org/v1 as plain text"):
+        embedded.require(get("mine:m"))
+
+
+@pytest.mark.parametrize(("name", "is_sent"), [("token@", True), ("me:hunter22@", True), ("", False)])
+def test_a_port_in_an_address_is_no_password_and_a_bare_token_is_one(name, is_sent, registry):
+    registry(f"providers: {{mine: {{base_url: 'http://{name}models.example.org:8000/v1/@mine'}}}}")
+    with pytest.raises(ProviderError, match="as plain text") if is_sent else contextlib.nullcontext():
         embedded.require(get("mine:m"))
 
 
