@@ -219,11 +219,16 @@ def test_decisions_count_the_last_round_alone():
 
 
 def test_without_a_family_of_both_models_of_one_developer_are_no_relatives(registry):
-    more = {"acme/a": "Acme, family: A", "acme/b": "Acme", "acme/c": "Acme", "acmes/d": "Acmes"}
+    more = {
+        "acme/a": "Acme, family: A", "acme/b": "Acme", "acme/c": "Acme", "acmes/d": "Acmes", "openai:e": "Acme",
+        "openai:f": "Others",
+    }  # fmt: skip
     entry = "  - {{id: {0}, display: {0}, provider: openrouter, developer: {1}}}\n"
     registry("models:\n" + "".join(entry.format(*each) for each in more.items()))
     assert not same_family("acme/a", "acme/b") and not same_family("acme/b", "acme/a")
     assert same_family("acme/b", "acme/c") and not same_family("acme/b", "acmes/d")
+    assert same_family("acme/b", "openai:e") and not same_family("openai:e", "openai:f")
+    assert same_family("acme/b", "acme/z") and same_family("x/y", "x/z") and not same_family("openai:x", "openai:y")
 
 
 def test_jurors_of_the_agents_family_are_flagged_before_they_are_asked(store, capsys):

@@ -169,6 +169,8 @@ def same_family(juror: str, agent: str) -> bool:
         return True
     if judge.family or judged.family:
         return judge.family == judged.family
+    if judge.developer and judged.developer:
+        return judge.developer == judged.developer
     developer, slash, _ = judge.id.partition("/")
     return bool(slash) and judged.id.startswith(f"{developer}/")
 
