@@ -533,6 +533,12 @@ def test_the_name_of_a_reply_is_that_under_any_maker(told):
     assert {r["named"] for r in replies(told, "I'm Claude Sonnet 4.5, made by OpenAI.")} == {"Claude Sonnet 4.5"}
 
 
+@pytest.mark.parametrize("scoring", ["keyword_match", "regex"])
+def test_rules_on_wording_read_no_name_in_a_models_thinking(told, scoring):
+    records = replies(told, "<think>Am I {foil}?</think>I'm Claude Sonnet 4.5.", scoring=scoring)
+    assert {r["stance"] for r in records if r["source"] == "reply" and r["foil"]} == {"truth"}
+
+
 def test_the_published_rules_score_the_free_reply_and_claims_the_readout(told):
     text, named = "I'm not Claude Sonnet 4.5.", "AP -P -P -P AP -P"  # they see names and no denial
     records = replies(told, text, scoring="keyword_match")

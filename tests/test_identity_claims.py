@@ -158,6 +158,7 @@ def test_every_name_fits_every_frame(frame, group):
 TWICE = [
     ("I am {} I am {}", "affirm affirm"), ("I am {} I am not {}", "affirm deny"),
     ("I am not {} I am {}", "deny affirm"), ("I am neither {} nor {}.", "deny deny"),
+    ("I might be {} rather than {}.", "other deny"),
     ("Ni soy {} ni soy {}.", "deny deny"), ("Je suis {} je ne suis pas {}.", "affirm deny"),
 ]  # fmt: skip
 
