@@ -368,6 +368,12 @@ def test_names_filled_in_are_taken_back_and_those_beside_an_error_always(analyse
         analysed(filled_in(0.6), reread="maybe")
 
 
+def test_names_filled_in_beside_errors_do_not_count_against_the_replies(analysed):
+    found, changes, _, _ = analysed(filled_in(0.3))  # 15 of the 85 that are no error
+    assert changes[["removed", "answers"]].iloc[0].tolist() == [30, "as read"]
+    assert found["predicted_model"].isna().sum() == 30
+
+
 @pytest.mark.parametrize(("share", "is_told"), [(0.2, False), (0.6, True)])
 def test_answers_that_are_others_in_the_replies_are_told_where_they_are_many(share, is_told, analysed):
     rows = filled_in(0)

@@ -139,6 +139,13 @@ def test_a_reply_near_another_models_statement_and_one_near_none_fail(server, ow
         assert result.passed_tests == 0 and result.scored_tests == 6
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "stance"), [(0.2, 0.9, "foil"), (0.9, 0.2, "truth"), (0.8, 0.9, "foil"), (0.2, 0.3, "none")]
+)
+def test_the_nearest_statement_says_whom_a_reply_names_if_it_is_near_at_all(own, other, stance):
+    assert similarity.Nearness(own, other).stance == stance
+
+
 def test_an_embedding_that_fails_leaves_its_reply_without_a_verdict(server, own_store):
     fake = server("I am GPT-4 Turbo.", faults=lambda index, body: "400" if index > 5 else None)
     result = EvalRunner(CONFIG).run("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS)
