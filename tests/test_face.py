@@ -96,6 +96,14 @@ def test_a_limit_leaves_the_controls_of_new_and_of_existing_verdicts_whole():
     assert set(old.conversations["conversation_id"]) == wanted
 
 
+def test_controls_that_were_judged_first_use_up_no_limit():
+    held = se.converse("sim/talker", "sim/talker", turns=2, conversations=2)
+    controls = se.converse("sim/talker", people=2, exchanges=1)
+    given = {"jurors": "sim/juror-stern", "arms": "independent", "controls": controls}
+    part = se.judge((), **given, verdicts=se.judge(held, **given).iloc[::-1], limit=1)
+    assert set(part["conversation_id"]) == {held["conversation_id"].iloc[-1], *controls["conversation_id"]}
+
+
 # natural first tries --------------------------------------------------------------------------------------------------
 
 WORKS = {
