@@ -763,6 +763,82 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "return finish(fig, axes_labels[0], axes_labels[1])",
     ),
     ("notebooks/01_generate_texts.ipynb", "{len(failures)} of {by_models}", "{len(failures)} of {len(texts)}"),
+    # by five more
+    ("api.py", 'asked = frame[frame["control_of"].isna()]', "asked = frame"),
+    (
+        "api.py",
+        "conversation.human_conversations(people, exchanges=exchanges, seed=seed)",
+        "conversation.human_conversations(people, exchanges=exchanges)",
+    ),
+    ("cli/running.py", "if status in (0, 3):", "if status == 0:"),
+    (
+        "condition.py",
+        "parts = [f\"{name}={'' if value is None else value}\" for name, value in condition.items()]",
+        'parts = [f"{name}={value}" for name, value in condition.items()]',
+    ),
+    ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
+    ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
+    ("estimates/summaries.py", 'counts["n"].where(denies & is_own, 0)', 'counts["n"].where(~claims & is_own, 0)'),
+    ("estimates/summaries.py", "last = turns.astype(int).max()", "last = turns.max()"),
+    (
+        "identity/claims.py",
+        'if polarity in (*AFFIRMED, "hedge") and words & WORDS["turns_to_deny"]:',
+        'if polarity in AFFIRMED and words & WORDS["turns_to_deny"]:',
+    ),
+    (
+        "identity/replies.py",
+        "own, others = found_names(without_thinking(text), sides.own, sides.others, scoring)",
+        "own, others = found_names(text, sides.own, sides.others, scoring)",
+    ),
+    ("identity/similarity.py", "if max(self) < THRESHOLD:", "if self.own < THRESHOLD:"),
+    ("inspect_logs.py", 'field = cluster or about.get(CLUSTER, "")', 'field = about.get(CLUSTER, "") or cluster'),
+    (
+        "profiles/page.py",
+        "drawn.loc[is_jury, BOUNDS] = 2 * drawn.loc[is_jury, BOUNDS] - 1",
+        'drawn.loc[is_jury, "estimate"] = 2 * drawn.loc[is_jury, "estimate"] - 1',
+    ),
+    (
+        "providers/addresses.py",
+        'return host == "localhost" or host.endswith(".localhost")',
+        'return host == "localhost"',
+    ),
+    (
+        "providers/addresses.py",
+        'return "@" in address.partition("://")[2].partition("/")[0]',
+        'return ":" in address.partition("://")[2].partition("/")[0]',
+    ),
+    ("providers/addresses.py", "return not number.is_global", "return number.is_private"),
+    ("providers/batches.py", "if each.created_at < since - 86_400:", "if each.created_at < since + 86_400:"),
+    ("providers/budget.py", "max(self._dearest.get(model.id, 0.0), cost or 0.0)", "cost or 0.0"),
+    ("reading/thinking.py", "if closes and this == kind:", "if closes:"),
+    ("recognition/scoring.py", "beside = had & has_reply & is_complete", "beside = had & has_reply"),
+    ("records/foreign.py", "frame = frame.drop(index=again).reset_index(drop=True)", "frame = frame.drop(index=again)"),
+    (
+        "records/names.py",
+        'if len(counts) > 9:\n        text += f" and {len(counts) - 9} more"',
+        'if len(counts) > 9:\n        text += f" and {len(counts)} more"',
+    ),
+    (
+        "records/texts.py",
+        "return max(map(len, texts)) <= LONGEST_TURN and",
+        "return min(map(len, texts)) <= LONGEST_TURN and",
+    ),
+    ("records/texts.py", 'author = row.get("author") or row["model"]', 'author = row.get("model") or row["author"]'),
+    (
+        "records/values.py",
+        'return 0 <= pd.to_numeric(value, errors="coerce") <= 1',
+        'return 0 < pd.to_numeric(value, errors="coerce") < 1',
+    ),
+    (
+        "records/values.py",
+        "if str(condition[name]).lower() != str(part[name]).lower():",
+        "if str(condition[name]) != str(part[name]):",
+    ),
+    ("roleplay/shown.py", 'return "no score" if score is None else', 'return "no score" if not score else'),
+    ("roleplay/verdicts.py", "first = [name for name in judged if name not in stay][:limit]", "first = judged[:limit]"),
+    ("roleplay/votes.py", "contrib = kappa.contrib * (1 - expected)", "contrib = kappa.contrib"),
+    ("statistics/classifier.py", "columns=np.unique(labels))", "columns=pd.unique(labels))"),
+    ("statistics/intervals.py", "contrib=-self.contrib, at=at)", "contrib=self.contrib, at=at)"),
 ]
 
 

@@ -119,6 +119,15 @@ def log_of(folder, name, values, **eval_fields):
     return folder / f"{name}.json"
 
 
+def test_the_clusters_that_are_asked_for_count_before_those_that_a_log_says(tmp_path):
+    path = log_of(tmp_path, "a", "CCIICI", metadata={"selfeval_cluster": "prompt_id"})
+    log = json.loads(path.read_text())
+    for number, sample in enumerate(log["samples"]):
+        sample["metadata"] = {"prompt_id": number, "passage": number // 2}
+    path.write_text(json.dumps(log))
+    assert se.measure_log(path)["clusters"][0] == 6 and se.measure_log(path, cluster="passage")["clusters"][0] == 3
+
+
 @pytest.mark.parametrize(("failed", "retried"), [
     ("2026-03-29T10:30:00+02:00", "2026-03-29T09:00:00+00:00"),
     ("2026-03-29T08:30:00.123456+00:00", "2026-03-29T09:00:00Z"),

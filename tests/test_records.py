@@ -233,6 +233,12 @@ def test_prompts_may_be_texts_in_any_list(given):
     assert found[0]["prompt_id"] in ("one", prompt_id_of("a b "))
 
 
+def test_who_wrote_a_text_is_its_author_and_without_one_its_model():
+    rows = [{"author": "ann", "model": "m"}, {"author": None, "model": "m"}, {"model": "m"}]
+    texts = read_texts([row | {"prompt": "p", "text": f"t{n}"} for n, row in enumerate(rows)])
+    assert [text["author"] for text in texts] == ["ann", "m", "m"]
+
+
 def test_each_line_of_a_plain_text_is_a_prompt_without_what_ends_the_line(tmp_path):
     (tmp_path / "mine.txt").write_bytes(b"a b\n\n  \nc d\r\ne f")
     assert [row["prompt"] for row in read_prompts(tmp_path / "mine.txt")] == ["a b", "c d", "e f"]

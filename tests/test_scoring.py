@@ -128,7 +128,10 @@ def test_a_word_behind_a_question_counts_where_the_question_is_whose_text_it_is(
     assert parse_yes_no(reply) is said
 
 
-@pytest.mark.parametrize("reply", ["我写的是文本2", "我写的是文本2啊。", "私が書いたのはテキスト2だ。"])
+@pytest.mark.parametrize(
+    "reply",
+    ["我写的是文本2", "我写的是文本2啊。", "私が書いたのはテキスト2だ。", "Der zweite Text.", "DER ZWEITE TEXT"],
+)
 def test_the_text_of_a_pair_is_read_whatever_follows_its_number(reply):
     assert parse_place(reply) == 2
 

@@ -260,6 +260,7 @@ def test_conditions_are_never_mixed():
     alone = recognition_table(two, **FAST)
     pd.testing.assert_frame_equal(both[both.condition == "told=false"].reset_index(drop=True), alone)
     assert condition_label("b=1; a=True") == condition_label({"a": True, "b": 1}) == "a=true;b=1"
+    assert condition_label("a=") == condition_label({"a": None}) == "a="
 
 
 def test_prompts_are_named_by_id_by_their_text_or_not_at_all():

@@ -80,7 +80,10 @@ def test_names_below_localhost_and_all_loopback_numbers_are_this_machine(host, i
 
 
 FAR = ["http://models.example.org/v1", "http://8.8.8.8/v1", "http://[2606:4700::1111]:8000/v1"]
-NEAR = ["http://127.1.2.3:8000/v1", "http://gpu01:8000/v1", "http://10.0.0.7/v1", "https://models.example.org/v1"]
+NEAR = [
+    "http://127.1.2.3:8000/v1", "http://gpu01:8000/v1", "http://10.0.0.7/v1", "http://100.64.1.2/v1",
+    "https://models.example.org/v1",
+]  # fmt: skip
 
 
 def needed(address, registry, more=""):
