@@ -70,6 +70,12 @@ def test_a_name_of_two_is_an_error(registry):
     assert "'my/variant' wrote no text" in refused(["openai/gpt-4.1", "Ann"], ["my/variant"])
 
 
+def test_an_author_whose_name_two_models_bear_is_none_of_them(registry, own_store):
+    registry("models: [{id: 'openai:a', display: A, names: [Twin]}, {id: 'openai:b', display: B, names: [Twin]}]")
+    asked = se.collect_predictions(texts_of("Twin", "openai/gpt-4.1"), tasks="binary_self", dry_run=True)
+    assert [*asked["model"]] == ["openai/gpt-4.1"]
+
+
 def test_an_evaluator_that_wrote_nothing_is_refused_unless_strangers_are_allowed():
     asked = ["Ann", "GPT-4"], ["openai:gpt-4o"]
     assert refused(*asked).startswith("'openai:gpt-4o' wrote no text of the corpus") and "`allow" in refused(*asked)

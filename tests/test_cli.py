@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from selfeval import DATA, ROOT, cli
 from selfeval.cli import doctor
+from selfeval.cli.running import named_study
 from selfeval.providers import embedded
 from selfeval.providers.request import canonical, key_of
 
@@ -141,3 +142,9 @@ def test_the_published_command_keeps_its_ceiling(server, registry, tmp_path, own
     assert not fake.ledger and not (tmp_path / "x.json").exists()
     done = selfeval(*command)
     assert done.exit_code == 0 and len(fake.ledger) == 6, done.output
+
+
+def test_studies_of_the_same_models_that_ask_something_else_have_folders_of_their_own():
+    asked = [[], ["pairwise_self"], ["pairwise_self", "limit=2"]]
+    folders = {named_study("recognise", "mine.jsonl", ["sim/good"], None, each)[1] for each in asked}
+    assert len(folders) == 3

@@ -263,6 +263,14 @@ def test_conditions_are_never_mixed():
     assert condition_label("a=") == condition_label({"a": None}) == "a="
 
 
+def test_a_prompt_is_one_whether_its_id_is_a_number_or_a_text():
+    frame = simulated(0, n_prompts=6)
+    numbers = pd.Series(pd.factorize(frame["prompt_id"])[0], frame.index)
+    mixed = numbers.astype(object).mask(numbers.index % 2 == 1, numbers.map("{}.0".format))
+    found, known = (recognition_table(frame.assign(prompt_id=ids), **FAST) for ids in (mixed, numbers))
+    pd.testing.assert_frame_equal(found, known)
+
+
 def test_prompts_are_named_by_id_by_their_text_or_not_at_all():
     frame = simulated(0, n_prompts=5).reset_index(drop=True)
     by_text = frame.drop(columns="prompt_id").assign(prompt_used="p" + frame.prompt_id.astype(str))

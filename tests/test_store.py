@@ -20,6 +20,7 @@ from test_client import ask, process, questions, said, within
 
 from selfeval import ROOT
 from selfeval.errors import InputError, ReplayMiss, StoreError
+from selfeval.providers.budget import Ceiling
 from selfeval.providers.leases import OTHER_HOST_SECONDS, own_name
 from selfeval.providers.models import get
 from selfeval.providers.request import Request, canonical, key_of, user
@@ -187,6 +188,13 @@ def put(store, text, reply=""):
     request = canonical({"model": text[:9], "messages": []})
     asyncio.run(store.put(key_of(request), request, {"text": reply or text}))
     return key_of(request)
+
+
+def test_a_reply_that_is_stored_twice_is_booked_once(store):
+    request = canonical({"model": "m", "messages": []})
+    for _ in range(2):
+        asyncio.run(store.put(key_of(request), request, {"text": "x", "cost": 0.5}, Ceiling("shared", 9.0)))
+    assert query(store, "SELECT spent FROM purses") == [(0.5,)]
 
 
 def test_a_reply_waits_for_a_locked_store_and_goes_beside_it_in_the_end(store, server, monkeypatch):
