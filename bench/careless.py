@@ -839,6 +839,24 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("roleplay/votes.py", "contrib = kappa.contrib * (1 - expected)", "contrib = kappa.contrib"),
     ("statistics/classifier.py", "columns=np.unique(labels))", "columns=pd.unique(labels))"),
     ("statistics/intervals.py", "contrib=-self.contrib, at=at)", "contrib=self.contrib, at=at)"),
+    ("api.py", "if len(called) == 1:", "if called:"),
+    (
+        "api.py",
+        "pairs = stats.paired_comparison(asked, statistics=claims, **bootstrap)",
+        "pairs = stats.paired_comparison(frame, statistics=claims, **bootstrap)",
+    ),
+    (
+        "cli/running.py",
+        "digest = hashlib.sha256(json.dumps([str(file), *ids, *asked]).encode()).hexdigest()",
+        "digest = hashlib.sha256(json.dumps([str(file), *ids]).encode()).hexdigest()",
+    ),
+    ("providers/store.py", 'cost = response.get("cost") if new else None', 'cost = response.get("cost")'),
+    ("reading/languages.py", "small = text.casefold()", "small = text"),
+    (
+        "records/columns.py",
+        'names = [str(value).removesuffix(".0") for value in unique]',
+        "names = [str(value) for value in unique]",
+    ),
 ]
 
 

@@ -15,6 +15,7 @@ from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import CHANCE, measures_of
+from selfeval.records.columns import same_codes
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.tests import holm, permutation_p
 from selfeval.stats import condition_contrasts, confusion, paired_models, recognition_table
@@ -269,6 +270,7 @@ def test_a_prompt_is_one_whether_its_id_is_a_number_or_a_text():
     mixed = numbers.astype(object).mask(numbers.index % 2 == 1, numbers.map("{}.0".format))
     found, known = (recognition_table(frame.assign(prompt_id=ids), **FAST) for ids in (mixed, numbers))
     pd.testing.assert_frame_equal(found, known)
+    assert [*same_codes(pd.Series(["2", "1", "1.0", None, 2.0], dtype=object))] == [0, 1, 1, -1, 0]
 
 
 def test_prompts_are_named_by_id_by_their_text_or_not_at_all():
