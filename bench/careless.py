@@ -3,7 +3,7 @@
 Each is a slip that somebody could make and that changes a result, a cost or a file. The list was written from the
 package alone, before looking at the tests. A change is made in a work tree of its own; first the tests of its file are
 run, then those of its room, then, if they pass, all others without the notebooks. What is printed at the end was not
-noticed. It takes about four hours on two idle cores and is not part of `make test`; that each change still fits the
+noticed. It takes four to five hours on two idle cores and is not part of `make test`; that each change still fits the
 code is (`bench/test_careless.py`). A run of tests that could not be made, such as of a file that is not there, is no
 notice: it is listed as broken.
 """
