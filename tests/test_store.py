@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import small_disk, wait_for
@@ -331,19 +330,16 @@ def test_others_store_their_replies_while_many_are_imported(store, tmp_path, mon
     line = '{{"key": "{}", "request": {}, "response": {{"text": "x"}}}}\n'
     asked = [canonical({"model": "m", "messages": [], "provider": {}, "n": n}) for n in range(20)]
     (tmp_path / "many.jsonl").write_text("".join(line.format(key_of(request), request) for request in asked))
-    other = Store(store.path, recorded=tmp_path / "none")
-    put(other, "before")
+    other, had = Store(store.path, recorded=tmp_path / "none"), []
 
-    def study():
-        wait_for(lambda: count(other, "replies") > 1)
-        put(other, "meanwhile")
-        return count(other, "replies")
+    def study(seconds):
+        put(other, f"turn {len(had)}")
+        had.append(count(other, "replies"))
 
-    with ThreadPoolExecutor() as pool:
-        halfway = pool.submit(study)
-        assert store.import_file(tmp_path / "many.jsonl") == (20, 0)
+    monkeypatch.setattr("selfeval.providers.store.time.sleep", study)
+    assert store.import_file(tmp_path / "many.jsonl") == (20, 0)
     other.close()
-    assert halfway.result() < 22 == count(store, "replies")
+    assert had == [3 * turn for turn in range(1, 11)]
 
 
 def test_merging_keeps_every_reply_once_and_ours_where_both_have_one(store, tmp_path, monkeypatch):
