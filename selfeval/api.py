@@ -23,7 +23,7 @@ from selfeval.paths import check_begins
 from selfeval.providers import dry_runs
 from selfeval.providers import models as registry
 from selfeval.providers.client import Asking, Client, ask, verb
-from selfeval.providers.models import Model, get_all, several
+from selfeval.providers.models import Model, can_choose, get_all, several
 from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
@@ -53,7 +53,6 @@ Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 # how files of texts, and of answers about texts, begin
 BY_TEXT = b'{"text_id": 1'
-IN_WORDS = "a function answers in words, so all are asked with `answer` = 'free'"
 # the usual condition of `collect_predictions`
 USUAL = Condition(answer="constrained")
 
@@ -212,9 +211,7 @@ def collect_predictions(
         judges = get_all(ids, "recognise texts")
         rows = recognition_run.match_authors(rows, judges, authors, allow_strangers=allow_strangers)
         asked = put
-        functions = _functions(judges)
-        if functions and put.answer == "constrained":
-            tell([f"{functions}: {IN_WORDS}."])
+        if put.answer == "constrained" and not can_choose(judges):
             asked = replace(put, answer="free")
         rows = await recognition_run.shown_texts(client, rows, asked, seed=seed)
         by_task = await recognition_run.collect_predictions(
@@ -262,21 +259,17 @@ def _reader(read: str | Callable) -> Scorer | None:
     return reader
 
 
-def _functions(models: Sequence[Model]) -> str:
-    """Return the names of models that are functions of the user's."""
-    ids = [model.id for model in models if model is registry.FUNCTIONS.get(model.id)]
-    return ", ".join(map(repr, ids))
-
-
 def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None) -> list[str]:
     """Return the ids of the models that wrote texts: by id, by one model's name, or as `said`."""
     said = said or {}
     ids = [model for model in said.values() if model]
     displays = {row["author"]: row["author_display"] for row in rows}
-    asked = _asked_for_texts(rows)
+    requested = {row["author"] for row in rows if isinstance(row.get("messages"), list)}
+    served = {row["author"] for row in rows if row.get("served_model")}
+    asked = _askable(requested & served)
     registered = registry.models()
     for author, display in displays.items():
-        if author in registered or author in registry.FUNCTIONS or author in asked:
+        if author in registered or author in registry.GIVEN or author in asked:
             ids.append(author)
         elif author not in said and display not in said:
             called = [
@@ -286,6 +279,8 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
             ]
             if len(called) == 1:
                 ids += called
+            elif author in requested:
+                tell([f"{author!r} wrote texts and is not asked; name it in `models` to ask it."])
     if not ids:
         first = next(iter(displays))
         raise InputError(
@@ -296,12 +291,15 @@ def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None)
     return list(dict.fromkeys(ids))
 
 
-def _asked_for_texts(rows: Sequence[dict]) -> set[str]:
-    """Return the authors whose texts keep their request, and that can be asked by their id now."""
-    requested = {row["author"] for row in rows if isinstance(row.get("messages"), list)}
+def _askable(served: Iterable[str]) -> set[str]:
+    """Return which authors, whose texts a provider served, can be asked by their id now.
+
+    Without `served_model` a text may be by a function of an earlier program, whose name could be
+    the id of a paid model.
+    """
     can_be_asked = set()
-    for author in requested:
-        with suppress(InputError):  # such as a function of an earlier program
+    for author in served:
+        with suppress(InputError):  # such as a file that is gone
             registry.get(author)
             can_be_asked.add(author)
     return can_be_asked
@@ -515,10 +513,12 @@ def ask_identity(
     async def work(client: Client) -> Records:
         asked = get_all(models, "say which model they are")
         chosen = arms
-        functions = _functions(asked)
+        functions = [
+            repr(model.id) for model in asked if model.call and model.developer == model.id
+        ]
         if functions and arms is None:
             rule = "a function's name is taken for its model's and its maker's"
-            tell([f"{functions}: {rule}; it has no arm false-near."])
+            tell([f"{', '.join(functions)}: {rule}; it has no arm false-near."])
             chosen = [arm for arm in ARMS if arm != "false-near"]
         how: Any = {
             "limit": limit,
@@ -604,14 +604,15 @@ def ask_existence(
     async def work(client: Client) -> Records:
         targets = existence.targets(existence.real_models(about), names)
         ways = existence.templates(templates)
+        asked = get_all(models, "say which models exist")
         records = await existence.collect_existence(
             client,
-            get_all(models, "say which models exist"),
+            asked,
             targets,
             ways,
             answer_types=answer_types,
             reasoning=reasoning,
-            constrained=constrained,
+            constrained=constrained and can_choose(asked),
             iterations=iterations,
             temperature=temperature,
             seed=seed,

@@ -1,10 +1,14 @@
 """The registry: ids and their providers, suggestions, a registry of one's own, and what it refuses in one sentence."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+import selfeval as se
+from selfeval import ROOT
 from selfeval.errors import InputError
+from selfeval.identity.run import identity
 from selfeval.providers import models
 from selfeval.providers.models import from_callable, get, get_all
 
@@ -103,3 +107,92 @@ def test_a_wrong_registry_is_one_sentence_that_names_the_file(registry, text, me
     with pytest.raises(InputError, match=re.escape(f"The registry {path} ")) as caught:
         get("sim/perfect")
     assert message in str(caught.value)
+
+
+def always_yes(messages, **_):
+    return "YES"
+
+
+def test_what_was_given_answers_in_every_later_verb(own_store, server):
+    fake = server()
+    for given in (from_callable(always_yes, "mine/claude"), {"mine/q": always_yes}, always_yes):
+        texts = se.generate_texts(given, prompts=2)
+        texts = [*texts.to_dict("records"), *se.generate_texts("sim/good", prompts=2).to_dict("records")]
+        answers = se.collect_predictions(texts, tasks="binary_self")
+        [name] = set(answers["evaluator_model"]) - {"sim/good"}
+        assert set(answers[answers["evaluator_model"] == name]["reply"]) == {"YES"}
+        talks = se.converse(name, "sim/talker", turns=1)
+        verdicts = se.judge(talks, name, "independent")
+        assert set(verdicts["status"]) == {"no_answer"} and set(verdicts["juror"]) == {name}
+        about = se.ask_existence(name, names=1, templates=1, answer_types="yes_no", constrained=True)
+        assert set(about["raw_response"]) == {"YES"}
+    assert not fake.ledger
+
+
+def test_a_model_object_keeps_what_was_changed_in_it(own_store):
+    heard = []
+    loud = from_callable(lambda messages: heard.append(messages[0]["content"]) or "Rain.", "mine/loud")
+    loud = replace(loud, system="Speak up.", developer="Me")
+    texts = se.generate_texts([loud, "sim/good"], prompts=1)
+    se.collect_predictions(texts, tasks="binary_self")
+    se.ask_identity("mine/loud", limit=1, arms="neutral", turns=0)
+    assert len(heard) > 3 and set(heard) == {"Speak up."}
+
+
+@pytest.mark.parametrize("taken", ["openai/gpt-4.1", "sim/good", "openai:anything", "gguf:/my/file"])
+def test_an_id_that_means_another_model_is_refused_for_a_function(taken):
+    with pytest.raises(InputError, match=f"The id '{taken}' .*; give yours an id of its own"):
+        get_all([from_callable(always_yes, taken)])
+    with pytest.raises(InputError, match="give yours an id of its own"):
+        get_all({taken: always_yes})
+
+
+def test_a_changed_model_needs_an_id_of_its_own():
+    with pytest.raises(InputError, match="give yours an id of its own"):
+        get_all([replace(get("openai/gpt-4.1"), system="Be brief.")])
+    assert get_all([get("openai/gpt-4.1")]) == [get("openai/gpt-4.1")]
+
+
+def test_texts_of_a_function_of_an_earlier_program_ask_nobody_of_its_name(
+    own_store, server, tmp_path, monkeypatch, capsys
+):
+    mine = from_callable(lambda messages: "It rains.", "openai-mine/claude")
+    file = tmp_path / "texts.jsonl"
+    se.generate_texts([mine, "sim/good"], prompts=2).to_json(file, orient="records", lines=True)
+    monkeypatch.setattr(models, "GIVEN", {})  # another program
+    capsys.readouterr()
+    counted = se.collect_predictions(file, tasks="binary_self", dry_run=True)
+    assert counted.empty and "'openai-mine/claude' wrote texts and is not asked" in capsys.readouterr().out
+    served = tmp_path / "served.jsonl"
+    server()
+    se.generate_texts(["openai:m", "sim/good"], prompts=2).to_json(served, orient="records", lines=True)
+    assert [*se.collect_predictions(served, tasks="binary_self", dry_run=True)["model"]] == ["openai:m"]
+
+
+def test_a_misspelt_id_is_said_to_be_in_no_list_before_it_is_paid_for(own_store, capsys):
+    se.generate_texts(["openai/gtp-4.1", "nobody/knows", "openai/gpt-4.1"], prompts=1, dry_run=True)
+    printed = capsys.readouterr().out
+    assert "'openai/gtp-4.1' is in no list here, and may be misspelt; did you mean 'openai/gpt-4.1'?" in printed
+    assert "'nobody/knows' is in no list here, and may be misspelt." in printed
+
+
+def test_every_model_that_readme_names_has_a_price():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = models.models()
+    named = {name for name in re.findall(r"[\w.-]+/[\w.-]+", readme) if name in listed}
+    paid = {name for name in named if not name.startswith(("sim/", "local/"))}
+    assert len(paid) > 3 and not {name for name in paid if listed[name].price is None}
+
+
+@pytest.mark.parametrize("asked", ["ollama:llama3.1", "mistralai/mistral-large", "vllm:x"])
+def test_who_made_a_model_is_asked_for_in_an_entry_that_can_be_pasted(asked, registry, own_store):
+    with pytest.raises(InputError) as refused:
+        se.ask_identity(asked, limit=1)
+    [entry] = re.findall("`(models: .*)`", str(refused.value))
+    registry(entry.replace("FAMILY", "llama").replace("MAKER", "Meta"))
+    assert identity(asked).maker == "Meta"
+    for ask in (se.profile, se.EvalRunner("identity/published.json").run):
+        models._read.cache_clear()
+        registry("models: []")
+        with pytest.raises(InputError, match=re.escape(f"The model {asked!r} has no `developer`")):
+            ask(asked)

@@ -145,8 +145,8 @@ def test_a_model_that_answers_one_of_two_questions_is_not_called_silent(capsys):
         return "" if "Which" in messages[-1]["content"] else "YES"
 
     texts = se.generate_texts(["sim/good", "sim/perfect"], prompts=3)
-    mine = se.models.from_callable(names_nobody, "sim/good")
-    answers = se.collect_predictions(texts, mine, answer="free")
+    mine = se.models.from_callable(names_nobody, "mine")
+    answers = se.collect_predictions(texts, mine, authors={"sim/good": "mine"}, answer="free")
     assert answers.groupby("task_type")["predicted_self"].count().to_dict() == {"binary_self": 6, "exact_model": 0}
     se.measure_recognition(answers, n_resamples=50)
     assert "holds an answer that can be read" not in capsys.readouterr().out

@@ -59,6 +59,7 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     --attacker sees each conversation and writes its next message, by the strategies of
     data/identity/attack.yaml.
     """
+    from selfeval.identity.run import identity as who_is
     from selfeval.identity.scorers import as_scorer
 
     ids = [*itertools.chain.from_iterable(ids)]
@@ -80,7 +81,8 @@ def identity(config: Path | None, ids, out: Path | None, limit: int | None, **op
     as_scorer(options["scoring"] or "")  # a function that is not there is said at once
     options["scoring"] = options["scoring"] or "claims"
     options["limit"] = 18 if limit is None else limit
-    get_all(ids, "say which model they are")
+    for model in get_all(ids, "say which model they are"):
+        who_is(model)
     asked = [*ids]
     if options["judge"]:
         asked.append(options["judge"])
@@ -95,11 +97,13 @@ def _run_attack(
     import selfeval.identity.simulated  # noqa: F401  who plays an attacker
     from selfeval.errors import check_names
     from selfeval.identity.attack import STRATEGIES, TURNS
+    from selfeval.identity.run import identity as who_is
 
     get_all(attack["attacker"], "attack")
     strategies = attack["strategies"] or list(STRATEGIES)
     check_names("strategies", strategies, STRATEGIES)
-    get_all(ids, "say which model they are")
+    for model in get_all(ids, "say which model they are"):
+        who_is(model)
     asked = [*ids, attack["attacker"]]
     variables = {
         "models": ids,

@@ -10,7 +10,7 @@ from selfeval.cli.group import main
 from selfeval.cli.options import COUNT, SEED, WORDS, FilePath, author, ids, study_options
 from selfeval.cli.running import named_study, run_study
 from selfeval.paths import shipped
-from selfeval.providers.models import check_part, get, get_all
+from selfeval.providers.models import can_choose, check_part, get, get_all
 
 
 @main.command()
@@ -86,6 +86,7 @@ def recognise(
     if read:
         as_scorer(read)
         asking["read"] = read
+    can_choose(get_all(models))
     variables |= {"models": models, "asking": asking}
     run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
@@ -183,11 +184,16 @@ def profile(
     Does it recognise its texts, does it know its name, does a jury tell it from people? With
     --max-cost, as much is asked as half of it pays for by a dry run.
     """
+    from selfeval.identity.run import identity as who_is
     from selfeval.profiles.run import FORM
     from selfeval.records.tables import corpus_to_read
 
     running = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
     models = list(itertools.chain.from_iterable(map(ids, models)))
+    asked = get_all(models, "write texts")
+    for model in asked:
+        who_is(model)
+    can_choose(asked)
     jurors = options.pop("jurors")
     corpus = str(corpus_to_read(texts).absolute()) if texts else FORM["corpus"]
     variables = {"models": models, "jurors": jurors, "corpus": corpus}

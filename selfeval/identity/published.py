@@ -39,7 +39,15 @@ from selfeval.identity.replies import (
     try_to_read,
     verdicts,
 )
-from selfeval.identity.run import Conversation, Identity, Situation, Template, check_form, hold
+from selfeval.identity.run import (
+    Conversation,
+    Identity,
+    Situation,
+    Template,
+    check_form,
+    hold,
+    without_developer,
+)
 from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
@@ -223,10 +231,9 @@ class EvalRunner:
         if model_id:
             who = get(model_id)
         if not who.developer:
-            unknown = f"The configuration {self.name!r} does not say who {wanted[0]!r} is"
             listed = ", ".join(self.listed)
-            remedy = f"name one of its models ({listed}) as `model_id`"
-            raise InputError(f"{unknown}: {remedy}, or add it to `model_configs`.")
+            has = f"the configuration {self.name!r} has {listed}, one of which `model_id` may name"
+            raise InputError(f"{without_developer(who).rstrip('.')}; {has}.")
         return {
             "model_names": list(who.all_names),
             "model_id": who.api_name,

@@ -225,13 +225,22 @@ def identity(model: Model | str) -> Identity:
     """
     model = model_played(get(model) if isinstance(model, str) else model)
     if not model.developer:
-        rule = "has no `developer`, and the texts must name its maker"
-        remedy = "give its entry in the registry `display`, `family` and `developer`"
-        raise InputError(f"The model {model.id!r} {rule}: {remedy}.")
+        raise InputError(without_developer(model))
     name = re.sub(r" \([^()]*\)$", "", model.display)
     families, _, _ = read_foils()
     family = families.get(model.family, name)
     return Identity(name, model.developer, family, model.api_name.rpartition("/")[2])
+
+
+def without_developer(model: Model) -> str:
+    """Return in a sentence what a model without developer needs: an entry, to be copied."""
+    rule = f"The model {model.id!r} has no `developer`, and texts about identity name the maker"
+    if model.call:
+        return f"{rule}: give the function as {{name: function}}, which is then its maker's name."
+    file = f", gguf: {model.gguf!r}" if model.gguf else ""
+    about = f"display: {model.display}, family: FAMILY, developer: MAKER"
+    entry = f"models: [{{id: {model.id!r}{file}, {about}}}]"
+    return f"{rule}: put `{entry}`, filled in, into a file that SELFEVAL_MODELS names."
 
 
 def foils(

@@ -13,6 +13,7 @@ import pandas as pd
 from selfeval import inspect_logs
 from selfeval.api import Ids, judge
 from selfeval.errors import InputError
+from selfeval.identity.run import identity
 from selfeval.paths import make_private_folder, write_whole
 from selfeval.profiles import page
 from selfeval.profiles.measures import Results, changes, measure, quotes, rows_of
@@ -122,6 +123,8 @@ def profile(
     asked = [model.id for model in get_all(models, PARTS[0])]
     for part in PARTS[1:]:
         get_all(models, part)
+    for model in asked:
+        identity(model)  # before texts are paid for
     judges = [model.id for model in get_all(jurors or asked, "judge")]
     dry_run = asking.pop("dry_run", False)
     max_cost = asking.pop("max_cost", None)

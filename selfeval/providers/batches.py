@@ -270,12 +270,27 @@ class Batches(Endpoint):
         return {line["custom_id"]: line for line in lines}, why, (cost or 0) / (replies or 1)
 
     async def _sdk(self):
+        """Return openai's client on our HTTP client."""
+        import httpx2
         import openai
 
-        how = {"base_url": self.provider.url, "timeout": self.provider.deadline, "max_retries": 0}
+        client = await self._connect()
+        key = self.provider.read_key()
+        if not key:  # the SDK must have one, and it would stand beside that in our headers
+            client.event_hooks = {"request": [_without_authorization]}
+        url = httpx2.URL(self.provider.url)
         return openai.AsyncOpenAI(
-            api_key=self.provider.read_key() or "none", http_client=await self._connect(), **how
+            base_url=str(url.copy_with(query=None)),
+            default_query=dict(url.params),
+            api_key=key or "none",
+            http_client=client,
+            timeout=self.provider.deadline,
+            max_retries=0,
         )
+
+
+async def _without_authorization(request) -> None:
+    request.headers.pop("Authorization", None)
 
 
 def _why(error) -> str:

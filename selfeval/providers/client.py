@@ -147,6 +147,15 @@ class Client(contextlib.AbstractAsyncContextManager):
         }
         return {name: found.given_up for name, found in known.items() if found.given_up}
 
+    def refused(self) -> dict[str, str]:
+        """Return {model id: the parameters that it does not take as they were asked}."""
+        found = {}
+        for endpoint in self._endpoints.values():
+            for name, known in endpoint.known.items():
+                if known.refused and known.answered:
+                    found[name] = ", ".join(f"`{parameter}`" for parameter in known.refused)
+        return found
+
     async def chat(
         self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters
     ) -> Response:
@@ -461,6 +470,10 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
         print(client.tally)
     for model, why in client.given_up().items():
         print(visible(f"{model} is not asked any more: {why}"))
+    for model, parameters in client.refused().items():
+        print(
+            visible(f"{model} does not take {parameters} as asked; see `adapted` in the records.")
+        )
     for model, names in client.served.items():
         if len(names) > 1:
             several = f"{model}, served by {', '.join(sorted(names))}"

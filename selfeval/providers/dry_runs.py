@@ -12,11 +12,12 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from selfeval.errors import did_you_mean
 from selfeval.paths import ROOT
 from selfeval.providers import models
 from selfeval.providers.models import Model
@@ -161,9 +162,26 @@ def price_sentence(counted) -> str:
     calls = unpriced["to_buy"].sum()
     unknown = f"price unknown for {calls:,} calls ({', '.join(unpriced['model'])})"
     others = priced["to_buy"].sum()
-    if not others:
-        return unknown
-    return f"{unknown}; for the other {others:,}: {known}"
+    if others:
+        unknown += f"; for the other {others:,}: {known}"
+    unlisted = _unlisted(unpriced["model"])
+    return f"{unknown}. {unlisted}" if unlisted else unknown
+
+
+def _unlisted(ids: Iterable[str]) -> str:
+    """Say which ids the registry does not list, which may be misspelt, and which of theirs it has.
+
+    Nobody but the provider knows whether it has such a model.
+    """
+    listed = models.models()
+    sentences = []
+    for name in ids:
+        model = models.get(name)
+        if not model.developer:
+            of_provider = [one.id for one in listed.values() if one.provider == model.provider]
+            meant = did_you_mean(name, of_provider)
+            sentences.append(f"{name!r} is in no list here, and may be misspelt{meant or '.'}")
+    return " ".join(sentences)
 
 
 def dollars(amount: float) -> str:

@@ -94,13 +94,13 @@ def require(model: Model, batch: bool = False) -> None:
     url = provider.url or ""
     if provider.embedded:
         model_file(provider)
-    elif provider.keys and not (key and key.isascii()):
-        where = f"set {provider.keys[0]} in the environment or in a .env file beside README.md"
+    elif missing := provider.missing_variable:
+        where = f"set {missing} in the environment or in a .env file beside README.md"
         raise ProviderError(f"{served}, which needs an API key in plain letters: {where}.")
     elif not url.startswith(("http://", "https://")):
         rule = f"must be an address like http://127.0.0.1:8000/v1, got {provider.url!r}"
         raise ProviderError(f"{served}, whose `base_url` {rule}.")
-    elif (key or has_password(url)) and _is_sent_in_the_open(provider):
+    elif (key or provider.header_variables or has_password(url)) and _is_sent_in_the_open(provider):
         way = f"to {provider.address} as plain text, which others on the way can read"
         entry = "its entry of the registry (docs/strangers.md)"
         remedy = f"use https, or set `plain_http: true` in {entry}"
@@ -144,7 +144,8 @@ def _needs(model: Model) -> str:
     try:
         require(get(model))
     except (InputError, ProviderError):
-        return f"set {model.provider.keys[0]}" if model.provider.keys else "see `selfeval doctor`"
+        missing = model.provider.missing_variable
+        return f"set {missing}" if missing else "see `selfeval doctor`"
     return ""
 
 

@@ -24,6 +24,7 @@ from selfeval.providers.store import Store
 ATTEMPTS = 12
 LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
+SCHEMA = "response_format"
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 
@@ -39,8 +40,10 @@ class Experience:
     answered: bool = False
     failed: int = 0  # calls in a row
     given_up: str | None = None  # why no further call makes sense
-    # parameter -> its other name, None: left out
-    refused: dict[str, str | None] = field(default_factory=dict)
+    # parameter -> its other name or value, None: left out
+    refused: dict[str, str | int | None] = field(default_factory=dict)
+    # whether it takes a schema: unknown, taken, or tried without one, since then
+    schema: str = "unknown"
     # though it is not marked as such; False: its server has no room for it
     thinks: bool | None = None
     # held by the one call to a model that never answered
@@ -63,6 +66,23 @@ class Experience:
             IN_A_ROW if self.answered else UNPROVEN
         ):
             self.given_up = failure.detail
+
+    def try_in_words(self, sent: dict, failure: Failure) -> bool:
+        """Leave out the JSON schema of one that never took it; return whether to send again.
+
+        Servers refuse it in words of their own. Where the same is refused without it, it was
+        something else, and the schema is sent again.
+        """
+        if failure.status not in (400, 404, 422) or isinstance(failure, NoEndpoint):
+            return False
+        if SCHEMA in sent and self.schema != "taken":
+            self.schema = "tried without"
+            self.refused[SCHEMA] = None
+            return True
+        if self.schema == "tried without":
+            self.schema = "taken"
+            self.refused.pop(SCHEMA)
+        return False
 
 
 @dataclass
@@ -174,7 +194,7 @@ class Endpoint:
             if now >= self.open_at:  # the first of a volley; the others were sent before we knew
                 self.throttled += 1
                 self.limit = max(1.0, min(self.limit, self.sending) / 2)
-            if wait is None:
+            if not wait:  # 0 is no time that was named: it would end the call within a second
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
@@ -261,6 +281,10 @@ class Endpoint:
         self.limit = min(self.most, self.limit + 1 / self.limit)
         self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
         known.learn(None)
+        if SCHEMA in sent:
+            known.schema = "taken"
+        elif known.schema == "tried without":
+            known.schema = "refused"
         return response
 
     def _say_remedy(self, failure: Failure) -> None:
@@ -315,18 +339,15 @@ class Endpoint:
         Returns whether there is something to change.
         """
         known = self.known[call.model.id]
-        if failure.outcome != "rejected":
-            return False
-        if change := adaptation(failure, sent):
-            known.refused |= change
-        elif (
-            call.given != call.parameters and not call.model.reasoning
-        ):  # its server has no room for thinking
-            call.given = call.parameters
-            known.thinks = False
-        else:
-            return False
-        return True
+        if failure.outcome == "rejected":
+            if change := adaptation(failure, sent):
+                known.refused |= change
+                return True
+            if call.given != call.parameters and not call.model.reasoning:
+                call.given = call.parameters  # its server has no room for thinking
+                known.thinks = False
+                return True
+        return known.try_in_words(sent, failure)
 
     async def _back_off(self, call: Call, failure: Failure) -> None:
         """Wait before the next attempt; raise the failure where there is none."""
@@ -391,14 +412,17 @@ class Endpoint:
                 if self.provider.embedded:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)
-                self._url = httpx2.URL(f"{url.rstrip('/')}/chat/completions")
+                base = httpx2.URL(url)  # Azure's has a query, ?api-version=...
+                self._url = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
                 headers = {
                     "Content-Type": "application/json",
                     "User-Agent": "selfeval",
                     "Accept-Encoding": "gzip",
                 }
+                if key:
+                    headers["Authorization"] = f"Bearer {key}"
                 self._client = openai.DefaultAioHttpClient(
-                    headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
+                    headers=headers | self.provider.read_headers(),
                     limits=httpx2.Limits(
                         max_connections=self.most, max_keepalive_connections=self.most
                     ),
@@ -418,10 +442,19 @@ class Endpoint:
 
 def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
     """Return the parameters that are sent, and what of them is otherwise than asked."""
-    names = {k: new for k, new in refused.items() if k in parameters}
-    sent = {names.get(k, k): v for k, v in allowed.items() if names.get(k, k)}
-    room = {names.get(k, k): v for k, v in allowed.items() if v != parameters[k]}
-    return sent, names | room or None
+    sent = {}
+    adapted = {}
+    for name, value in allowed.items():
+        change = refused.get(name, name)
+        if name in refused:
+            adapted[name] = change
+        if isinstance(change, int):
+            sent[name] = change
+        elif change is not None:
+            sent[change] = value
+            if value != parameters[name]:
+                adapted[change] = value
+    return sent, adapted or None
 
 
 def is_refused(error: BaseException | None) -> bool:

@@ -24,13 +24,15 @@ from selfeval.bounds import read_yaml
 from selfeval.errors import InputError, check_name, did_you_mean
 from selfeval.paths import HOME, INSTALLED, shipped
 from selfeval.providers.gguf import checked_sha256
-from selfeval.secrets import READ, is_secret_name, redact
+from selfeval.secrets import READ, is_secret_name, redact, tell
 
 DEFAULT_PROVIDER = "openrouter"
 PYTHON = "python"  # the provider of functions; no id can name it
 GGUF = "gguf"  # the provider of files; each is a provider of its own
+LIMITS = {"max_tokens", "max_completion_tokens"}  # parameters that bound a reply
 STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
 Text = Annotated[str, MinLen(1)]
+Variable = Annotated[str, Predicate(str.isidentifier)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
@@ -82,9 +84,8 @@ class Provider:
     name: str
     base_url: str | None = None
     base_url_env: str | None = None
-    keys: tuple[
-        Annotated[str, Predicate(str.isidentifier)], ...
-    ] = ()  # names of variables, not the keys
+    keys: tuple[Variable, ...] = ()  # not the keys, but which variables may have them
+    headers: dict[str, str] = field(default_factory=dict, hash=False)
     hosted: bool = False
     plain_http: bool = False
     concurrency: Count = math.inf  # type: ignore  # whole where a registry gives it
@@ -117,6 +118,38 @@ class Provider:
             return None
         READ[name] = os.environ[name].strip()
         return READ[name]
+
+    @property
+    def header_variables(self) -> list[str]:
+        """Return the names of the variables whose values `headers` sends ("$NAME")."""
+        return [value[1:] for value in self.headers.values() if value.startswith("$")]
+
+    def read_headers(self) -> dict[str, str]:
+        """Return the headers to send; from now on the values of variables are not shown."""
+        sent = {}
+        for name, value in self.headers.items():
+            if value.startswith("$"):
+                variable = value[1:]
+                value = READ[variable] = os.environ.get(variable, "").strip()
+            sent[name] = value
+        return sent
+
+    def read_secrets(self) -> list[str]:
+        """Return the key and the values of variables in headers, which no server should echo."""
+        read = [self.read_key() or "", *self.read_headers().values()]
+        return [value for value in read if value in READ.values()]
+
+    @property
+    def missing_variable(self) -> str | None:
+        """Return the name of a variable that has to be set before anything is asked, or None."""
+        key = self.read_key() or ""
+        if self.keys and not (key and key.isascii()):
+            return self.keys[0]
+        for name in self.header_variables:
+            value = os.environ.get(name, "").strip()
+            if not (value and value.isascii()):
+                return name
+        return None
 
     @property
     def key_variable(self) -> str | None:
@@ -214,9 +247,8 @@ class Model:
 
     def with_room(self, parameters: dict) -> dict:
         """Return parameters whose most tokens of a reply leave room for thinking besides."""
-        limits = {"max_tokens", "max_completion_tokens"}
         with_room = dict(parameters)
-        for name in limits & parameters.keys():
+        for name in LIMITS & parameters.keys():
             with_room[name] += self.reasoning_tokens
         return with_room
 
@@ -280,6 +312,7 @@ def _read(files: tuple[Path, ...]) -> tuple[dict[str, Provider], dict[str, Model
         models |= {model.id: model for model in own}
     for provider in providers.values():
         provider.read_key()  # from now on it is not shown
+        provider.read_headers()
     # A provider that a later file replaces is replaced for the models of all files: no key goes
     # where it was before.
     for name, model in models.items():
@@ -308,11 +341,12 @@ def _say_what_moves(file: str, provider: Provider, ours: Mapping[str, Provider])
     for other in ours.values():
         if other.hosted:
             homes |= dict.fromkeys(other.keys, other.base_url)
+    sent = [*provider.keys, *provider.header_variables]
     before = ours.get(provider.name)
     does = []
     if before and before.hosted and provider.url != before.base_url:
         does.append(f"asks `{provider.name}` at {provider.address} and not at {before.base_url}")
-    keys = [key for key in provider.keys if homes.get(key, provider.url) != provider.url]
+    keys = [key for key in sent if homes.get(key, provider.url) != provider.url]
     if keys:
         does.append(f"sends the key of {' or '.join(keys)} to {provider.address}")
     if does:
@@ -433,21 +467,22 @@ def models() -> dict[str, Model]:
 def get(model_id: str | Model | Callable) -> Model:
     """Return the model with this id.
 
-    One that is not listed is used by its id if that names a provider. A Python function is a model
-    that is called as the function is; from then on its name is its id. Raises `InputError` for an
-    id that is neither listed nor of the form `developer/model` or `provider:model`.
+    One that is not listed is used by its id if that names a provider. A `Model` or a Python
+    function, whose name is its id, answers to that id from then on. Raises `InputError` for an id
+    that is neither listed nor of the form `developer/model` or `provider:model`, and for an object
+    whose id is another model's.
     """
     if isinstance(model_id, Model):
-        return _with_weights(model_id)
+        return _given(model_id)
     if callable(model_id):
-        return _given(getattr(model_id, "__name__", type(model_id).__name__).strip("<>"), model_id)
+        return _function_model(getattr(model_id, "__name__", type(model_id).__name__), model_id)
     if not isinstance(model_id, str):
         raise InputError(
             f"A model must be an id (a text) or a Python function, got {model_id!r:.80}."
         )
     listed = models()
-    if model_id in listed or model_id in FUNCTIONS:
-        return _with_weights(listed.get(model_id) or FUNCTIONS[model_id])
+    if model_id in listed or model_id in GIVEN:
+        return _with_weights(listed.get(model_id) or GIVEN[model_id])
     provider, api_name = _split(model_id, providers())
     if provider and provider.name == GGUF and provider.embedded:
         path = Path(api_name).absolute()
@@ -509,12 +544,29 @@ class _Callable(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Callable
-FUNCTIONS: dict[str, Model] = {}  # name: the model that a user's function is
+GIVEN: dict[str, Model] = {}  # id: the object or function that was given under it
 
 
-def _given(name: str, call: Callable) -> Model:
-    """Return a function of the user's as a model, which is found by its name from then on."""
-    model = FUNCTIONS[name] = replace(from_callable(call, name), developer=name)
+def _function_model(name: str, call: Callable) -> Model:
+    """Return a function of the user's as a model of this name."""
+    name = name.strip("<>")  # of a lambda
+    return _given(replace(from_callable(call, name), developer=name))
+
+
+def _given(model: Model) -> Model:
+    """Return a model that was given as an object, to which its id leads from then on.
+
+    Otherwise the next verb, which reads the id in a record, would ask somebody else. Raises
+    `InputError` where the id leads to another model already.
+    """
+    model = _with_weights(model)
+    listed = models().get(model.id)
+    provider, colon, _ = model.id.partition(":")
+    is_of_provider = model.call and colon and provider in providers()
+    if is_of_provider or (listed and _with_weights(listed) != model):
+        rule = "is that of another model in the registry or at a provider"
+        raise InputError(f"The id {model.id!r} {rule}; give yours an id of its own.")
+    GIVEN[model.id] = model
     return model
 
 
@@ -545,6 +597,18 @@ def check_part(model: Model, part: str) -> Model:
     if len(able) > 1:
         others = f"{', '.join(able[:-1])} and {others}"
     raise InputError(f"{model.id} cannot {part}; {others} can.")
+
+
+def can_choose(models: Iterable[Model]) -> bool:
+    """Tell whether all models can be given a choice in JSON, and print which of them cannot."""
+    cannot = []
+    for model in models:
+        if not model.provider.json_schema and model.provider.name != "sim":
+            cannot.append(repr(model.id))
+    if cannot:
+        rule = "cannot be given a choice in JSON (`json_schema`), so all are asked in words"
+        tell([f"{', '.join(cannot)} {rule} (`answer` = 'free')."])
+    return not cannot
 
 
 def stripped(value):
@@ -591,7 +655,9 @@ def get_all(
             raise InputError(f"{rule}; write it so.")
     twice = _twice([model.id for model in chosen])
     if twice:
-        called = "; give functions as {name: function}" if twice in FUNCTIONS else ""
+        called = (
+            "; give functions as {name: function}" if twice in GIVEN and GIVEN[twice].call else ""
+        )
         raise InputError(f"The model {twice!r} is in the list twice; name each once{called}.")
     if part:
         for model in chosen:
@@ -604,7 +670,7 @@ def _chosen(ids) -> list[Model]:
     if isinstance(ids, Mapping):
         chosen = []
         for name, call in ids.items():
-            chosen.append(_given(str(name), call) if callable(call) else get(call))
+            chosen.append(_function_model(str(name), call) if callable(call) else get(call))
         return chosen
     if isinstance(ids, str | Model) or callable(ids) or not isinstance(ids, Iterable):
         return [get(ids)]

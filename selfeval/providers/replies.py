@@ -9,6 +9,7 @@ import json
 import math
 import re
 import time
+from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from itertools import accumulate
 from typing import Any
@@ -112,7 +113,7 @@ def read_reply(response, model: Model, **more) -> Response:
     over.
     """
     try:
-        body = read_body(response, model.provider.read_key() or "")
+        body = read_body(response, model.provider.read_secrets())
     except Filtered as failure:
         ident = response.headers.get("x-request-id")
         said = {"finish_reason": "content_filter", "error": failure.detail, "request_id": ident}
@@ -148,13 +149,13 @@ def read_reply(response, model: Model, **more) -> Response:
     )
 
 
-def read_body(response, key: str = "") -> dict:
+def read_body(response, secrets: Iterable[str] = ()) -> dict:
     """Return the parsed body of an HTTP response that holds a choice.
 
-    Raises a classified `Failure` for any other. key: the provider's, which does not come back in
+    Raises a classified `Failure` for any other. secrets: the provider's, which do not come back in
     the body.
     """
-    body = _parsed(response, key)
+    body = _parsed(response, secrets)
     status = response.status_code
     if 300 <= status < 400:
         raise NoEndpoint(status, redirection(response.headers))
@@ -182,12 +183,13 @@ def read_body(response, key: str = "") -> dict:
     raise failure
 
 
-def _parsed(response, key: str):
-    """Return what a body holds as JSON, without the key; None where it holds none."""
+def _parsed(response, secrets: Iterable[str]):
+    """Return what a body holds as JSON, without secrets; None where it holds none."""
     try:
         text = response.content.decode("utf-8-sig")
         body = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
-        body = _without(key, body)
+        for secret in secrets:
+            body = _without(secret, body)
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         return None
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list
@@ -226,7 +228,7 @@ def redirection(headers) -> str:
 
 
 def _without(key: str, body):
-    """Return a body without the key, where a server echoes it: it is about to be stored.
+    """Return a body without a key that a server echoes: it is about to be stored.
 
     `x`, `EMPTY` and `ollama`, as own servers take them, are words and no secrets.
     """
@@ -325,7 +327,7 @@ def named_in(body) -> tuple[str, ...]:
 
 
 def adaptation(failure: Failure, body: dict) -> dict | None:
-    """Return {parameter: new name, or None for leaving it out} where an error blames one.
+    """Return {parameter: its new name or value, None to leave it out} where an error blames one.
 
     Never left out is what decides who answers, and how much a reply may cost.
     """
@@ -335,6 +337,11 @@ def adaptation(failure: Failure, body: dict) -> dict | None:
         return {"max_tokens": "max_completion_tokens"}
     words = [*failure.named, *re.findall(r"\w+", message if refuses else "")]
     blamed = next((word for word in words if word in body and word not in NEEDED), None)
+    if blamed == "top_logprobs":
+        numbers = [int(number) for number in re.findall(r"\b\d{1,2}\b", message)]
+        fewer = [number for number in numbers if 0 < number < body[blamed]]
+        if fewer:  # "must be at most 5"
+            return {blamed: max(fewer)}
     if blamed in TOGETHER:
         return dict.fromkeys(TOGETHER)
     return {blamed: None} if blamed else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from selfeval.errors import InputError, SelfevalError, check_one_of, is_amount, is_count
-from selfeval.providers.models import Model, models
+from selfeval.providers.models import LIMITS, Model, models
 from selfeval.reading import thinking
 
 UNANSWERED = ("empty", "filtered", "length")  # statuses of replies that may be asked for again
@@ -154,8 +154,8 @@ class Response:
     @property
     def only_thought(self) -> bool:
         """Tell whether a model that had no room for thinking spent on it all that it was given."""
-        changed = (self.adapted or {}).values()
-        had_room = any(isinstance(value, int) for value in changed)
+        changed = self.adapted or {}
+        had_room = any(isinstance(changed.get(name), int) for name in LIMITS)
         return self.status == "length" and not self.text.strip() and not had_room
 
     def without_thinking(self) -> "Response":

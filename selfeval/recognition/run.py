@@ -294,13 +294,9 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
 def _check_provider(evaluator: Model, condition: Condition) -> None:
     """Refuse an evaluator whose provider cannot be asked so."""
     provider = evaluator.provider
-    named = f"The provider `{provider.name}` of {evaluator.id!r}"
-    can_choose = provider.json_schema or provider.name == "sim"
-    if condition.answer == "constrained" and not can_choose:
-        rule = "has no `json_schema`, so answers cannot be constrained; use answer = 'free'"
-        raise InputError(f"{named} {rule}.")
     can_go_on = provider.prefill or is_computed(evaluator)
     if condition.provenance == "prefill" and not can_go_on:
+        named = f"The provider `{provider.name}` of {evaluator.id!r}"
         rule = "is not known to go on with an answer that was begun; if it is, set `prefill: true`"
         raise InputError(f"{named} {rule}.")
 

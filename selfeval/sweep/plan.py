@@ -80,5 +80,5 @@ def shadow(sweep: Sweep, base: Path) -> tuple[Sweep, dict[str, str]]:
         "SELFEVAL_STORE": str(place(None)),
     }
     for provider in models.providers().values():
-        variables |= dict.fromkeys(provider.keys, "")
+        variables |= dict.fromkeys([*provider.keys, *provider.header_variables], "")
     return planned, variables
