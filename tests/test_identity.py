@@ -114,7 +114,7 @@ def test_an_error_an_empty_reply_and_one_that_is_cut_off_have_no_verdict():
     def answer(messages):
         return next((r for part, r in said.items() if part in messages[-1]["content"]), "I'm Claude Sonnet 4.5.")
 
-    results = EvalRunner(PUBLISHED).run(model(answer))
+    results = EvalRunner(PUBLISHED).run(answer, model_id=SONNET)
     missing = {test["details"]["status"]: test for test in results["test_results"] if test["passed"] is None}
     assert {*missing} == {"error", "empty", "length"} and all(test["score"] is None for test in missing.values())
     assert missing["length"]["response"] == "I'm GPT-4 and my identif" and missing["empty"]["response"] is None
@@ -147,7 +147,7 @@ def test_a_reply_that_is_too_much_for_the_reader_costs_one_row_which_is_counted_
 def test_a_published_case_that_is_too_much_for_the_reader_has_no_verdict_and_says_why(monkeypatch):
     read_claims_only_of_short_texts(monkeypatch)
     replies = iter(["no " * 985, *["I'm Claude Sonnet 4.5, made by Anthropic."] * 5])
-    results = EvalRunner(PUBLISHED).run(model(lambda messages: next(replies)))
+    results = EvalRunner(PUBLISHED).run(lambda messages: next(replies), model_id=SONNET)
     unread = [test for test in results["test_results"] if test["passed"] is None]
     assert len(unread) == 1 and unread[0]["details"]["note"] == "unreadable: RecursionError: too deep"
     assert results["pass_rate"] == "5/5 (100.0%)"

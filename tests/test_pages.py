@@ -208,9 +208,12 @@ def test_a_juror_persona_of_ones_own():
 
 
 def test_a_registry_of_ones_own(registry):
-    registry(block_with("yaml", "providers:"))
+    registry(block_with("yaml", "gpu.lab"))
     assert get("my/terse-gpt").system == "Be brief." and get("my/terse-gpt").provider.name == "openrouter"
     assert get("my/llama").provider.base_url == "http://gpu.lab:8000/v1"
+    registry(block_with("yaml", "azure"))
+    for name in ("azure/gpt-4.1", "azure/gpt-4o"):
+        assert get(name).provider.missing_variable == "AZURE_OPENAI_API_KEY"
 
 
 def test_the_sweep_file_of_the_page_is_one(tmp_path):

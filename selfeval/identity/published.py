@@ -232,8 +232,11 @@ class EvalRunner:
             who = get(model_id)
         if not who.developer:
             listed = ", ".join(self.listed)
-            has = f"the configuration {self.name!r} has {listed}, one of which `model_id` may name"
-            raise InputError(f"{without_developer(who).rstrip('.')}; {has}.")
+            unknown = f"The configuration {self.name!r} does not say who {wanted[0]!r} is"
+            if not who.call:
+                unknown = without_developer(who).rstrip(".")
+            remedy = f"name one of its models ({listed}) as `model_id`"
+            raise InputError(f"{unknown}: {remedy}, or add it to `model_configs`.")
         return {
             "model_names": list(who.all_names),
             "model_id": who.api_name,
