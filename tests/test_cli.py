@@ -54,7 +54,7 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/id
     (["recognise", "nowhere.csv", "--models", "sim/good"], 1, "There is no file or corpus 'nowhere.csv'"),
     (["recognise", "--models"], 2, "Option '--models' requires an argument"),
     (["jury", "--models", "nobody/x", "--jurors", "sim/juror-stern"], 1, "`openrouter`, which needs an API key"),
-    (["profile", "nobody/x", "--yes"], 1, "'nobody/x' is served by `openrouter`, which needs an API key"),
+    (["profile", "x-ai/grok-4", "--yes"], 1, "'x-ai/grok-4' is served by `openrouter`, which needs an API key"),
     (["store", "import", "nowhere.jsonl"], 2, "'nowhere.jsonl' does not exist"),
     (["store", "merge", "nowhere.sqlite"], 2, "'nowhere.sqlite' does not exist"),
     (["store", "export", "broken"], 1, "broken exists; name a new file for the replies"),
