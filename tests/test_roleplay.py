@@ -309,7 +309,9 @@ def test_two_conversations_of_one_id_and_none_at_all_are_one_sentence(tmp_path):
     rows = [TALK | {"source": source} for source in ("model", "human")]
     with pytest.raises(InputError, match="Two conversations differ and have the `conversation_id` 't'"):
         read_conversations(save(tmp_path / "c.json", rows))
-    with pytest.raises(InputError, match="There is no conversation: name files in `transcripts`"):
+    with pytest.raises(
+        InputError, match="There is no conversation: name an `interrogator`, a number of `people`, or files"
+    ):
         se.converse("sim/talker", replay=True)
 
 

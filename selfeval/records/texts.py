@@ -63,6 +63,8 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
         ]
     where: str | Path = "`prompts`"
     if is_file(source):
+        if isinstance(source, str) and " " in source and not Path(source).suffix:
+            raise InputError(f"`prompts` names no file: write one prompt as [{source!r}].")
         where = source = path_to_read(source)
     headings = {"prompt_id": (), "prompt": ("question", "instruction")}
     rows = _with_our_fields(where, rows_of(source), headings)

@@ -168,7 +168,8 @@ def together(*groups: Iterable[Conversation]) -> list[Conversation]:
     """
     conversations = distinct(chain(*groups))
     if not conversations:
-        raise InputError("There is no conversation: name files in `transcripts`, or ask for some.")
+        ways = "name an `interrogator`, a number of `people`, or files in `transcripts`"
+        raise InputError(f"There is no conversation: {ways}.")
     return conversations
 
 
