@@ -165,12 +165,14 @@ def same_rows(now, frozen, where):
 
 
 def same(a, b):
-    """Tell whether two values are equal; what is missing is null or not a number."""
+    """Tell whether two values are equal, floats to 1e-12; what is missing is null or not a number."""
     missing = [x is None or (isinstance(x, float) and math.isnan(x)) for x in (a, b)]
     if isinstance(a, dict) and isinstance(b, dict):  # what was there; more may have come
         return all(name in a and same(a[name], value) for name, value in b.items())
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) and isinstance(b, float) and not any(missing):
+        return math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12)
     return all(missing) if any(missing) else a == b
 
 

@@ -308,8 +308,8 @@ class EvalRunner:
 
     def _result(self, model_id: str, tests: Sequence[dict], scoring: str) -> Fields:
         scored = [test for test in tests if test["passed"] is not None]
-        total = sum(test["details"]["weight"] for test in scored)
-        points = sum(test["details"]["weight"] * test["score"] for test in scored)
+        total = math.fsum(test["details"]["weight"] for test in scored)
+        points = math.fsum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
         share = f"{passed / len(scored):.1%}" if scored else "no answer"
         served = {test["details"]["served_model"] for test in tests} - {None, ""}

@@ -167,7 +167,7 @@ class Spending:
 
     def __init__(self, most: float | None):
         self.most = most
-        self.start = self._total()
+        self.start = sum(client.tallies, client.Tally())
 
     def keywords(self, asking: Asking) -> Asking:
         """Return the keywords of a verb that asks, with what is left of the ceiling."""
@@ -187,15 +187,9 @@ class Spending:
         return ", ".join(parts)
 
     def _so_far(self) -> client.Tally:
-        total = self._total()
+        total = sum(client.tallies, client.Tally())
         spent = {name: value - getattr(self.start, name) for name, value in vars(total).items()}
         return client.Tally(**spent)
-
-    def _total(self) -> client.Tally:
-        """Return what all clients of this process did."""
-        names = vars(client.Tally())
-        done = {name: sum(getattr(each, name) for each in client.tallies) for name in names}
-        return client.Tally(**done)
 
 
 def _servers(answers: Answers) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import wraps
+from operator import add
 from pathlib import Path
 from typing import ParamSpec, TypedDict, TypeVar, cast
 
@@ -66,6 +67,9 @@ class Tally:
         self.cached += response.usage.get("cached", 0)
         self.cost += response.cost or 0.0
         self.unpriced += response.cost is None
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(*map(add, vars(self).values(), vars(other).values()))
 
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
@@ -398,9 +402,7 @@ def _write_progress(asked: str = "") -> None:
     A sweep runs it.
     """
     if file := os.environ.get("SELFEVAL_PROGRESS"):
-        counts: dict = {
-            name: sum(getattr(tally, name) for tally in tallies) for name in vars(Tally())
-        }
+        counts = vars(sum(tallies, Tally()))
         counts |= {"asked": asked} if asked else {}
         # a full disk ends the run where replies are lost, not here
         with contextlib.suppress(OSError):

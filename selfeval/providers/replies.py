@@ -380,7 +380,7 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
         "cached": usage.get("cached", 0),
     }
     return (
-        sum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]
+        math.fsum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]
     ) / 1e6
 
 

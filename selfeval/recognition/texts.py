@@ -15,6 +15,7 @@ of likelihoods: who is the likeliest candidate (`predicted_model`), and the scor
 itself, mapped to 0..1.
 """
 
+import math
 import random
 import re
 from collections import defaultdict
@@ -371,7 +372,7 @@ async def collect_likelihoods(
             **{name: text[name] for name in ("text_id", "prompt_id", "sample", "author")},
             "candidate": model.id,
             "show_prompt": show_prompt,
-            "logprob": sum(logprobs) if logprobs else None,
+            "logprob": math.fsum(logprobs) if logprobs else None,
             "tokens": len(logprobs) or None,
             "characters": len(text["text"]),
         }

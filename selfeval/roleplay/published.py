@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -155,7 +156,7 @@ def _output(
 def _mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of the values that are there, None without any."""
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    return math.fsum(known) / len(known) if known else None
 
 
 def _judgement(statements: Sequence[dict], seats: dict[str, list[dict]], rounds: int) -> dict:

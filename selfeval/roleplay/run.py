@@ -27,6 +27,7 @@ one is matched with. Statistics take the rows with `role` = "juror".
 """
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -427,7 +428,7 @@ class Hearing:
         record = await self._record(place, seat, messages)
         record["peer_mean"] = None
         if latest:
-            record["peer_mean"] = sum(latest.values()) / len(latest)
+            record["peer_mean"] = math.fsum(latest.values()) / len(latest)
         return record
 
     async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:

@@ -7,6 +7,7 @@ one that the reply quotes from the text under judgement.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -228,7 +229,7 @@ def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | Non
     if not scores:
         return None
     if aggregation == "mean":
-        return sum(scores) / len(scores)
+        return math.fsum(scores) / len(scores)
     half = len(scores) / 2
     if sum(score > 0.5 for score in scores) > half:
         return 1.0

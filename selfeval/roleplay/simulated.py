@@ -21,6 +21,7 @@ interrogator.
 """
 
 import hashlib
+import math
 import random
 import re
 
@@ -61,7 +62,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     if "\nYou preside over this jury" not in question:
         score = _vote(question, heard, rates, draw)
     elif heard:
-        score = sum(heard.values()) / len(heard)
+        score = math.fsum(heard.values()) / len(heard)
     else:
         score = _private(question, rates, draw)
     score = min(max(score, 0.0), 1.0)
@@ -98,7 +99,7 @@ def _vote(question: str, heard: dict[int, float], rates: dict, draw: random.Rand
     score = own
     if peers:
         pull = rates["conformity"]
-        score = (1 - pull) * own + pull * sum(peers) / len(peers)
+        score = (1 - pull) * own + pull * math.fsum(peers) / len(peers)
     return score + draw.gauss(0, rates["noise"])
 
 
