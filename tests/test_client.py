@@ -22,7 +22,7 @@ from selfeval.errors import InputError, ProviderError, StoreError
 from selfeval.providers import client, endpoint, models, replies
 from selfeval.providers.client import Client, gather
 from selfeval.providers.models import from_callable, get
-from selfeval.providers.request import Request, Response, user
+from selfeval.providers.request import Request, Response, canonical, key_of, user
 from selfeval.secrets import redact
 
 
@@ -738,6 +738,13 @@ def test_what_can_change_a_reply_changes_its_key_and_nothing_else_does(registry,
     first = own("http://127.0.0.1:1/v1")
     assert first == own("http://me:hunter2@127.0.0.1:1/v1/", ", deadline: 5, concurrency: 3, keys: [X], logprobs: true")
     assert len({first, own("http://127.0.0.1:2/v1"), own("http://127.0.0.1:1/v1", ", seeded: true")}) == 3
+
+
+def test_floats_have_the_same_key_on_every_python():
+    asked = canonical({"temperature": [0.1 + 0.2, -0.0, 2.675, 1e-7, 5e-324, 1e16, 123456789.123456789]})
+    values = "0.30000000000000004,0,2.675,1e-07,5e-324,10000000000000000,123456789.12345679"
+    assert asked == f'{{"temperature":[{values}]}}'
+    assert key_of(asked) == "4d49345fe62d26098e093261e19e64877a86ac20fc7b57cbcec8a5c10f8cc8e2"
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}])

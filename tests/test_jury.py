@@ -213,6 +213,7 @@ def test_decisions_count_the_last_round_alone():
     assert decide([row(1, 0.9), row(1, 0.2)], "majority") == 0.5 and decide([row(1, 0.6)], "majority") == 1.0
     assert decide([]) is None and decide([*rows, row(3, 0.8, "judge")]) == 0.8
     assert decide([*rows, row(3, None, "judge")]) == pytest.approx(0.3)
+    assert decide(10 * [row(1, 0.1)]) == 0.1, "a mean to the last bit, on every Python"
 
 
 # --- who sits where --------------------------------------------------------------------------------------------------

@@ -245,6 +245,12 @@ def test_a_scorer_that_fails_costs_one_case_and_the_others_have_their_score():
     assert {test.details.get("names") for test in result.test_results[1:]} == {3}, "each case has its own copy"
     assert result.overall_score == (1 + 2 * (0.5 + 0.25 + 0.125 + 1)) / 9 and result.passed_tests == 3
 
+    said = iter(["A", "A", "A", "A", "AA", "AA"])
+    shares = EvalRunner(CONFIG, scoring=lambda reply, _: len(reply) / 10).run(
+        lambda _: next(said), model_id="mock-model-v1"
+    )
+    assert shares.overall_score == 0.14, "a mean to the last bit, on every Python"
+
     def failing(reply, expected):
         return reply[5] == "x"
 
