@@ -74,15 +74,21 @@ def test_no_proxy_stands_before_a_server_of_this_machine(host, name, store, regi
 @pytest.mark.parametrize(("host", "is_own"), [
     ("localhost", True), ("LOCALHOST.", True), ("ollama.localhost", True), ("127.9.9.9", True), ("[::1]", True),
     ("0.0.0.0", True), ("notlocalhost", False), ("localhost.example.org", False), ("gpu01", False), ("10.0.0.7", False),
+    ("[::ffff:127.0.0.1]", True), ("[::ffff:10.0.0.7]", False),
 ])  # fmt: skip
 def test_names_below_localhost_and_all_loopback_numbers_are_this_machine(host, is_own):
     assert is_here(f"http://{host}:11434/v1") is is_own
 
 
-FAR = ["http://models.example.org/v1", "http://8.8.8.8/v1", "http://[2606:4700::1111]:8000/v1"]
+FAR = [
+    "http://models.example.org/v1",
+    "http://8.8.8.8/v1",
+    "http://[2606:4700::1111]:8000/v1",
+    "http://[2002:808:808::1]/v1",
+]
 NEAR = [
     "http://127.1.2.3:8000/v1", "http://gpu01:8000/v1", "http://10.0.0.7/v1", "http://100.64.1.2/v1",
-    "https://models.example.org/v1",
+    "https://models.example.org/v1", "http://[fd00::7]/v1", "http://[::ffff:10.0.0.7]/v1",
 ]  # fmt: skip
 
 

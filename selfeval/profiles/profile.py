@@ -167,7 +167,7 @@ class Spending:
 
     def __init__(self, most: float | None):
         self.most = most
-        self.start = sum(client.tallies, client.Tally())
+        self.start = len(client.tallies)  # every verb has a client of its own
 
     def keywords(self, asking: Asking) -> Asking:
         """Return the keywords of a verb that asks, with what is left of the ceiling."""
@@ -187,9 +187,7 @@ class Spending:
         return ", ".join(parts)
 
     def _so_far(self) -> client.Tally:
-        total = sum(client.tallies, client.Tally())
-        spent = {name: value - getattr(self.start, name) for name, value in vars(total).items()}
-        return client.Tally(**spent)
+        return sum(client.tallies[self.start :], client.Tally())
 
 
 def _servers(answers: Answers) -> str:
