@@ -177,8 +177,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "identity/published.py",
-        'total = sum(test["details"]["weight"] for test in scored)',
-        'total = sum(test["details"]["weight"] for test in tests)',
+        'total = math.fsum(test["details"]["weight"] for test in scored)',
+        'total = math.fsum(test["details"]["weight"] for test in tests)',
     ),
     # role-play
     (
@@ -807,7 +807,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'return "@" in address.partition("://")[2].partition("/")[0]',
         'return ":" in address.partition("://")[2].partition("/")[0]',
     ),
-    ("providers/addresses.py", "return not number.is_global", "return number.is_private"),
+    ("providers/addresses.py", "return any(number in network for network in PRIVATE)", "return number.is_private"),
     ("providers/batches.py", "if each.created_at < since - 86_400:", "if each.created_at < since + 86_400:"),
     ("providers/budget.py", "max(self._dearest.get(model.id, 0.0), cost or 0.0)", "cost or 0.0"),
     ("reading/thinking.py", "if closes and this == kind:", "if closes:"),
