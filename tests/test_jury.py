@@ -186,15 +186,19 @@ def test_a_statement_costs_what_all_its_calls_cost(store):
     ("fault", "status", "calls"),
     [
         ("refusal", "refusal", 1), ("cut", "length", 2), ("said-and-cut", "length", 2), ("empty-content", "empty", 2),
-        ("400", "error", 1),
+        ("400", "error", 2),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_none_has_no_score(server, store, monkeypatch, fault, status, calls):
-    """`said-and-cut` is whole to look at; that the provider cut it off says that another score may have come."""
+    """`said-and-cut` is whole to look at; that the provider cut it off says that another score may have come.
+
+    What is refused is sent once more, without its schema."""
     monkeypatch.setitem(EDITS, "said-and-cut", message("length"))
-    started = server(lambda body: '{"human_score": "0.3"}', faults=lambda i, body: (fault, "refusal")[i])
+    started = server(
+        lambda body: '{"human_score": "0.3"}', faults=lambda i, body: fault if fault == "400" else (fault, "refusal")[i]
+    )
     [row] = ask(store, alone("openai:m"), talk())
-    assert (row["score"], row["status"], row["repaired"]) == (None, status, calls == 2)
+    assert (row["score"], row["status"], row["repaired"]) == (None, status, calls == 2 and fault != "400")
     assert len(started.ledger) == calls
 
 
