@@ -35,7 +35,11 @@ async def play(
     """
     seed = config["seed"]
     jury = Jury(
-        config["jury_llm_models"], rounds=config["debate_rounds"], words=config["words"], seed=seed
+        config["jury_llm_models"],
+        rounds=config["debate_rounds"],
+        words=config["words"],
+        context=config["context"],
+        seed=seed,
     )
     strategy = roles.role(config["strategy"], roles.strategies(), "strategy")
     persona = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
@@ -71,7 +75,7 @@ async def play(
         also=jury.jurors,
         on_exchange=write,
         temperature=config["temperature"],
-        tokens=config["max_tokens"],
+        tokens=config["max_tokens"] or None,
         seed=seed,
     )
     statements = []
@@ -104,7 +108,7 @@ def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
     ):
         file = json.loads(out.read_text(encoding="utf-8"))
-        then = {"words": 0} | file["config"]  # files from before there was this option
+        then = file["config"]
         is_continued = then["max_turns"] <= config["max_turns"]
         then["max_turns"] = config["max_turns"]
         if is_continued and then == config and [*file["seats"]] == methods:
