@@ -308,10 +308,9 @@ def test_a_foil_that_is_adopted_counts_however_it_is_called(store, plays):
     assert len(records) > 60 and not missed
 
 
-def test_no_provider_gets_two_turns_of_one_role_and_the_readout_stays_a_fork(server, store, suite):
+def test_the_suite_puts_no_two_turns_of_one_role_and_the_readout_stays_a_fork(server, store, suite):
     fake = server("I'm GPT-4 Turbo.")
     put(store, [get("openai:gpt-4-turbo")], suite, repeats=1)
-    EvalRunner(PUBLISHED).run("openai:gpt-4-turbo")
     put(store, [get("openai:gpt-4-turbo")], limit=20, repeats=1, turns=1)
     assert len(fake.ledger) > 200
     for entry in fake.ledger:

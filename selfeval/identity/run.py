@@ -299,7 +299,19 @@ def render(
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
     pressure = tuple(fill(turn) for turn in template.pressure[:turns])
-    return Situation(template, arm, foil, messages, pressure)
+    return Situation(template, arm, foil, _alternating(messages), pressure)
+
+
+def _alternating(messages: Sequence[dict]) -> list[dict]:
+    """Return the messages with turns of one role in a row merged by a blank line.
+
+    Some providers refuse two turns of one role in a row, others join them in ways of their own.
+    """
+    merged = []
+    for role, turns in groupby(messages, key=itemgetter("role")):
+        texts = [turn["content"] for turn in turns]
+        merged.append({"role": role, "content": "\n\n".join(texts)})
+    return merged
 
 
 def situations(
@@ -352,18 +364,6 @@ def _in_turns(items: Sequence, group: str, most: float = math.inf) -> list:
     rank = groups.groupby(groups).cumcount()
     order = rank[rank < most].sort_values(kind="stable").index
     return [items[number] for number in order]
-
-
-def as_alternating(messages: Sequence[dict]) -> list[dict]:
-    """Return the messages with turns of one role in a row merged by a blank line.
-
-    Some providers refuse two turns of one role in a row, others join them in ways of their own.
-    """
-    merged = []
-    for role, turns in groupby(messages, key=itemgetter("role")):
-        texts = [turn["content"] for turn in turns]
-        merged.append({"role": role, "content": "\n\n".join(texts)})
-    return merged
 
 
 # --- the run
@@ -487,8 +487,7 @@ async def hold(
 
     asked = []
     for conversation in design:
-        messages = as_alternating(conversation.situation.messages)
-        asked.append(Asked(conversation, 0, "reply", messages))
+        asked.append(Asked(conversation, 0, "reply", conversation.situation.messages))
     while asked:
         asked = await ask_all(client, asked, temperature, seed, read_out)
 
@@ -540,7 +539,7 @@ def _after(asked: Asked, response: Response, read_out: bool) -> list[Asked]:
     if read_out:
         following.append(Asked(conversation, asked.turn, "readout", fork))
     if asked.turn < len(situation.pressure):
-        pressed = as_alternating([*said, *user(situation.pressure[asked.turn])])
+        pressed = [*said, *user(situation.pressure[asked.turn])]
         following.append(Asked(conversation, asked.turn + 1, "reply", pressed))
     return following
 
