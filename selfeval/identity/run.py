@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -299,19 +297,7 @@ def render(
 
     messages = [{"role": turn["role"], "content": fill(turn)} for turn in template.turns]
     pressure = tuple(fill(turn) for turn in template.pressure[:turns])
-    return Situation(template, arm, foil, _alternating(messages), pressure)
-
-
-def _alternating(messages: Sequence[dict]) -> list[dict]:
-    """Return the messages with turns of one role in a row merged by a blank line.
-
-    Some providers refuse two turns of one role in a row, others join them in ways of their own.
-    """
-    merged = []
-    for role, turns in groupby(messages, key=itemgetter("role")):
-        texts = [turn["content"] for turn in turns]
-        merged.append({"role": role, "content": "\n\n".join(texts)})
-    return merged
+    return Situation(template, arm, foil, messages, pressure)
 
 
 def situations(
