@@ -205,8 +205,8 @@ def side(
 ) -> Side:
     """Return one side of a conversation: who plays the part, and with what.
 
-    tokens: most of a message, 0 = the provider's `answer_tokens`, None = no limit is sent, but to an
-    embedded model, which has no other end.
+    tokens: most of a message, 0 = the provider's `answer_tokens`, None = no limit is sent, except
+    to an embedded model, which has no other end.
     """
     check_at_least("temperature", temperature)
     model = roles.player(part, model, seed)

@@ -51,17 +51,14 @@ async def play(
     config["interrogator_llm_model"] = interrogator.id
     config["role_play_llm_model"] = agent.id
     earlier = _messages_before(out, arms, config)
-    typists = []
-    for speaker, model in (("interrogator", interrogator), ("agent", agent)):
-        if model is typist:
-            typists.append(speaker)
+    parts = {"interrogator": strategy, "agent": persona}
+    typists = [speaker for speaker, part in parts.items() if part.typed]
     typed = iter([turn["text"] for turn in earlier if turn["speaker"] in typists])
 
     def write(conversation: Conversation, statements: Sequence[dict] = ()) -> None:
-        if dry_runs.is_counting():
+        has_more = len(conversation.turns) < len(earlier)  # the file, perhaps lines that were typed
+        if has_more or dry_runs.is_counting():
             return
-        if len(conversation.turns) < len(earlier):
-            return  # the file has more, perhaps lines that a person typed
         content = _output(conversation, statements, jury, arms, config)
         write_whole(out, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
