@@ -137,9 +137,9 @@ class AdversarialMockProvider(MockProvider):
 Who = str | Model | Callable | Provider
 
 
-def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
+def as_model(model: Any, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
-    generate: Any = getattr(model, "generate", model)
+    generate = getattr(model, "generate", model)
     if not callable(generate):
         return check_part(get(model), "say which model they are"), model_id
     called = getattr(model, "__name__", type(model).__name__)

@@ -100,7 +100,7 @@ def read_config(source: str | Path | Mapping) -> dict:
 
 
 def situation(case: Mapping) -> Situation:
-    """Return a case as a situation; its type is `unknown` where it has none."""
+    """Return a case as a situation; without a type it is `unknown`."""
     messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
     template = Template(case["id"], "published", case.get("type", "unknown"), ("neutral",), ())
     nobody = Identity("", "", "", "")

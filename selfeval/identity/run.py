@@ -433,7 +433,7 @@ async def run_suite(
 Scoring = tuple[Scorer | str, Model | None]
 
 
-def how_to_score(scoring, judge, models: Sequence[Model], folder: Path) -> Scoring:
+def how_to_score(scoring, judge, models: Sequence[Model], folder: Path | None) -> Scoring:
     """Return how free replies are scored, and the model that judges or embeds; refuse others.
 
     scoring: of `replies.SCORING`, or a function of the user's (`identity.scorers`), which adds
