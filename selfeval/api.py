@@ -654,7 +654,7 @@ def converse(
     transcripts: Rows = (),
     replay: bool = False,
     temperature: float = 0.7,
-    tokens: int = 0,
+    tokens: int | None = 0,
     seed: int = 0,
     out: str = "",
     **asking: Unpack[Asking],
@@ -666,8 +666,9 @@ def converse(
     parts. people: how many chats between people as controls, each with a twin in which the agent
     answers in one person's place; exchanges: their length. transcripts: conversations held
     elsewhere (rows, files or folders), which get twins too. replay: only return `transcripts`, and
-    ask nobody. temperature, seed: of the sampling. tokens: most of a message, 0 for the provider's
-    own limit. out: a folder below data/, to keep the conversations as conversations.jsonl.
+    ask nobody. temperature, seed: of the sampling. tokens: most of a message, 0 for the
+    `answer_tokens` of the provider's entry in the registry, None for no limit of ours. out: a
+    folder below data/, to keep the conversations as conversations.jsonl.
     """
     check_whole("people", people)
     sampling: Any = {"temperature": temperature, "tokens": tokens, "seed": seed}

@@ -200,7 +200,10 @@ def test_the_comparison_writes_the_same_file_again(store, tmp_path):
     files = [folder / "compare.json" for folder in (tmp_path, GOLDEN / "roleplay")]
     again, frozen = (json.loads(file.read_text(), object_hook=without_clock) for file in files)
     del frozen["config"]["feedback"]  # the interrogator heard no verdict
-    assert again["config"].pop("words") == 0  # statements were one short sentence
+    set_up = again["config"]
+    assert set_up.pop("words") == 0  # statements were one short sentence
+    assert set_up.pop("context") == "rolling"  # jurors were always shown the conversation so far
+    set_up["max_tokens"] = 0  # sent a limit of ours, 2000
     same_rows([again], [frozen], "compare.json")
 
 

@@ -333,6 +333,20 @@ def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
     assert [row["same_family"] for row in rows] == [False] * 8 + [True] * 4
 
 
+def test_the_names_of_the_published_comparison_are_read_by_every_verb(tmp_path):
+    names = dict(zip(COMPARED["config"], ("role_play_model", "interrogator_model", "jury_models"), strict=True))
+    theirs = COMPARED | {"config": {names[name]: value for name, value in COMPARED["config"].items()}}
+    files = []
+    for folder, content in (("ours", COMPARED), ("theirs", theirs)):
+        (tmp_path / folder).mkdir()
+        files.append(save(tmp_path / folder / "c.json", content))
+    how = {"arms": "independent"}
+    for read in (se.measure_jury, se.exchanges, lambda file: se.judge(file, "sim/juror-stern", **how)):
+        pd.testing.assert_frame_equal(*[pd.DataFrame(read(file)) for file in files])
+    replayed = [se.converse("sim/talker", transcripts=file, replay=True).to_dict("records") for file in files]
+    assert replayed[0] == replayed[1] and replayed[0][0]["interrogator_model"] == "x/y"
+
+
 def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):
     rows = [VERDICT | {"source": "model", "conversation_id": name, "turn": turn} for name in "abc" for turn in (1, 2)]
     path = save(tmp_path / "v.json", rows)

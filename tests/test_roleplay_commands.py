@@ -5,6 +5,7 @@ The file of `compare` is frozen in `tests/golden/roleplay`.
 
 import hashlib
 import json
+import re
 from functools import partial
 
 import pytest
@@ -20,15 +21,16 @@ from selfeval.roleplay.transcripts import Conversation, Turn, read_conversations
 from selfeval.roleplay.verdicts import read_verdicts
 
 JURY = "openai:j1,openai:j2,openai:j3"
+JUDGED = re.compile("Judge B's answer in turn (\\d)")
 
 
 pytestmark = pytest.mark.usefixtures("own_store")
 
 
-def selfeval(name, out, typed=None, **options):
+def selfeval(name, out, *more, typed=None, **options):
     named = {"role_play_llm_model": "openai:a", "interrogator_llm_model": "openai:q", "jury_llm_models": JURY} | options
     parts = [str(part) for key, value in named.items() for part in (f"--{key.replace('_', '-')}", value)]
-    return CliRunner().invoke(cli.main, [name, "--yes", "--output_file_path", str(out), *parts], input=typed)
+    return CliRunner().invoke(cli.main, [name, "--yes", "--output_file_path", str(out), *more, *parts], input=typed)
 
 
 def written(path):
@@ -202,10 +204,10 @@ def test_a_talk_that_a_person_types_goes_on_without_the_lines_that_were_typed(se
 
 def forms(fake):
     """Return what jurors were asked for: the end of the prompt, the bounds of the reason, and the room for it."""
-    bodies = [entry["body"] for entry in fake.ledger if "response_format" in entry["body"]]
-    reasons = [body["response_format"]["json_schema"]["schema"]["properties"]["reason"] for body in bodies]
-    ends = [body["messages"][-1]["content"].rpartition("\nFirst ")[2] for body in bodies]
-    rooms = [body.get("max_tokens") or body["max_completion_tokens"] for body in bodies]
+    votes = [body for body in bodies(fake) if "response_format" in body]
+    reasons = [body["response_format"]["json_schema"]["schema"]["properties"]["reason"] for body in votes]
+    ends = [body["messages"][-1]["content"].rpartition("\nFirst ")[2] for body in votes]
+    rooms = [body.get("max_tokens") or body["max_completion_tokens"] for body in votes]
     return list(zip(ends, reasons, rooms, strict=True))
 
 
@@ -223,15 +225,26 @@ def test_a_juror_argues_as_long_as_it_is_asked_to(server, tmp_path, words, said,
     assert written(tmp_path / "r.json")["config"]["words"] == words
 
 
-def test_a_file_from_before_there_was_a_length_is_one_of_short_statements(server, tmp_path):
-    fake, out = server(reply=reply), tmp_path / "r.json"
-    assert selfeval("roleplay", out, max_turns=1, words=0).exit_code == 0
-    old = written(out)
-    del old["config"]["words"]
-    out.write_text(json.dumps(old, indent=2))
-    assert "choose another name" in selfeval("roleplay", out, max_turns=1).output
-    result = selfeval("roleplay", out, max_turns=1, words=0)
-    assert result.exit_code == 0 and len(fake.ledger) == 8, result.output
+@pytest.mark.parametrize("name", ["roleplay", "compare"])
+@pytest.mark.parametrize(("more", "shown"), [([], ["2"]), (["--context"], ["1", "2"])])
+def test_jurors_are_shown_the_one_exchange_or_the_conversation_so_far(server, tmp_path, name, more, shown):
+    fake = server(reply=reply)
+    assert selfeval(name, tmp_path / "r.json", *more, max_turns=2).exit_code == 0
+    prompts = [body["messages"][0]["content"] for body in bodies(fake) if "response_format" in body]
+    seen = {turn: re.findall(r"^Turn (\d), B", prompt, re.M) for prompt in prompts for turn in JUDGED.findall(prompt)}
+    assert seen == {"1": ["1"], "2": shown} and len(prompts) == 2 * (6 if name == "roleplay" else 9)
+
+
+@pytest.mark.parametrize(("limit", "sent"), [({}, set()), ({"max_tokens": 0}, set()), ({"max_tokens": 70}, {70})])
+def test_messages_have_the_limit_that_is_asked_for_and_none_without(server, tmp_path, limit, sent):
+    fake = server(reply=reply)
+    assert selfeval("roleplay", tmp_path / "r.json", max_turns=1, **limit).exit_code == 0
+    messages = [body for body in bodies(fake) if "response_format" not in body]
+    assert len(messages) == 2 and {body[name] for body in messages for name in body if "max_" in name} == sent
+
+
+def bodies(fake):
+    return [entry["body"] for entry in fake.ledger]
 
 
 @pytest.mark.parametrize("words", [-1, 151])

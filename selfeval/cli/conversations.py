@@ -46,10 +46,17 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 )
 @click.option("--max-turns", default=7, type=COUNT)
 @click.option("--debate-rounds", default=2, type=COUNT)
+@click.option(
+    "--context",
+    flag_value="rolling",
+    default="isolated",
+    show_default=False,
+    help="Show jurors the conversation so far, not the one exchange.",
+)
 @WORDS
 @click.option("--agent-persona", default="support", help="See data/roleplay/.")
 @click.option("--strategy", default="probing", help="See data/roleplay/.")
-@click.option("--max-tokens", default=0, help="Limit of a message; 0: the provider's own.")
+@click.option("--max-tokens", default=0, help="Limit of a message; 0: none is sent.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @SEED
 @IN_FLIGHT

@@ -137,17 +137,16 @@ class AdversarialMockProvider(MockProvider):
 Who = str | Model | Callable | Provider
 
 
-def as_model(model: Who, model_id: str | None) -> tuple[Model, str | None]:
+def as_model(model: Any, model_id: str | None) -> tuple[Model, str | None]:
     """Return the model that is meant, and whose expected answers hold for it where that is said."""
-    if hasattr(model, "generate"):
-        name = str(model_id or getattr(model, "model_id", type(model).__name__))
-        if name in models():
-            model_id = name
-        return from_callable(_answering(model.generate), name), model_id
-    if callable(model):
-        name = str(model_id or getattr(model, "__name__", "function"))
-        return from_callable(_answering(model), name), model_id
-    return check_part(get(model), "say which model they are"), model_id
+    generate = getattr(model, "generate", model)
+    if not callable(generate):
+        return check_part(get(model), "say which model they are"), model_id
+    called = getattr(model, "__name__", type(model).__name__)
+    name = str(model_id or getattr(model, "model_id", called))
+    if name in models():
+        model_id = name
+    return from_callable(_answering(generate), name), model_id
 
 
 def _answering(generate: Callable) -> Callable:

@@ -12,9 +12,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from selfeval.errors import InputError, ProviderError, check_at_least
 from selfeval.identity import similarity
@@ -33,9 +32,7 @@ from selfeval.identity.own_models import (
 from selfeval.identity.replies import (
     RIGHT,
     Sides,
-    as_judge,
     embedded,
-    nearness,
     try_to_read,
     verdicts,
 )
@@ -46,16 +43,18 @@ from selfeval.identity.run import (
     Template,
     check_form,
     hold,
+    how_to_score,
     without_developer,
 )
 from selfeval.identity.scorers import Score, Scorer, as_scorer
 from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
+from selfeval.providers import dry_runs
 from selfeval.providers.client import Client, gather, run
 from selfeval.providers.models import Model, get
 from selfeval.providers.request import Response, user
 from selfeval.records.tables import fields_of, path_to_read
-from selfeval.secrets import visible
+from selfeval.secrets import tell, visible
 from selfeval.statistics.intervals import Rate, check_level
 
 __all__ = [
@@ -68,7 +67,7 @@ __all__ = [
     "ProviderError",
 ]
 NOTICE = "Self-report is a signal, not an attestation of which model answered."
-UNANSWERED = " No case was answered, so there is no score."
+NO_VERDICT = " No case has a verdict, so there is no score."
 # characters of a reply that is shown
 EXCERPT = 200
 
@@ -101,9 +100,9 @@ def read_config(source: str | Path | Mapping) -> dict:
 
 
 def situation(case: Mapping) -> Situation:
-    """Return a case as a situation."""
+    """Return a case as a situation; without a type it is `unknown`."""
     messages = [*(case.get("setup_messages") or []), *user(case["prompt"])]
-    template = Template(case["id"], "published", case["type"], ("neutral",), ())
+    template = Template(case["id"], "published", case.get("type", "unknown"), ("neutral",), ())
     nobody = Identity("", "", "", "")
     return Situation(template, "neutral", nobody, messages, ())
 
@@ -186,11 +185,7 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        method = as_scorer(scoring, self.folder) if scoring else self.method
-        if isinstance(method, Scorer):
-            judge = None
-        else:
-            judge = as_judge(judge, method, [model, model_played(model)])
+        method, judge = how_to_score(scoring or self.method, judge, [model], self.folder)
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
@@ -213,6 +208,8 @@ class EvalRunner:
             results["notice"] += f"{unlisted}; its names are the registry's: {names}."
         if verbose:
             print(visible(summary(results)))
+        elif not dry_runs.is_counting():
+            tell(_unread(tests))
         return results
 
     def save_results(self, results: Fields, path: str | Path) -> Path:
@@ -300,9 +297,6 @@ class EvalRunner:
                 note = why or f"{scoring}: the model that was asked for it gave no valid answer"
                 return Score(None, None, _details(text, [], []) | {"note": note})
             details = _claim_details(text, found, sides.truth)
-            if scoring == similarity.METHOD:
-                near: Any = nearness(text, sides, judged)
-                details["nearness"] = near._asdict()
         passed = details["has_correct_identity"] and not details["has_incorrect_identity"]
         return Score(passed, float(passed), details)
 
@@ -311,7 +305,7 @@ class EvalRunner:
         total = math.fsum(test["details"]["weight"] for test in scored)
         points = math.fsum(test["details"]["weight"] * test["score"] for test in scored)
         passed = sum(test["passed"] for test in scored)
-        share = f"{passed / len(scored):.1%}" if scored else "no answer"
+        share = f"{passed / len(scored):.1%}" if scored else "no verdict"
         served = {test["details"]["served_model"] for test in tests} - {None, ""}
         return Fields(
             model_id=model_id,
@@ -325,8 +319,19 @@ class EvalRunner:
             interval=_interval(scored),
             scoring=scoring,
             served_models=sorted(served),
-            notice=NOTICE if scored else NOTICE + UNANSWERED,
+            notice=NOTICE if scored else NOTICE + NO_VERDICT,
         )
+
+
+def _unread(tests: Sequence[Fields]) -> Iterator[str]:
+    """Yield a sentence on whole replies that have no verdict."""
+    notes = []
+    for test in tests:
+        is_whole = test.response and test.details.status != "length"
+        if is_whole and test.passed is None:
+            notes.append(f"{test.test_id}: {test.details.note}")
+    if notes:
+        yield f"{len(notes)} of {len(tests)} replies have no verdict; the first is to {notes[0]}."
 
 
 def names_in(

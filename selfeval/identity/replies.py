@@ -100,7 +100,9 @@ def read_reply(
     similarity.
     """
     if scoring == similarity.METHOD:
-        near = nearness(text, sides, judged)
+        own = similarity.statements(sides.own, sides.known)
+        others = similarity.statements(sides.others, sides.known)
+        near = similarity.nearness(text, own, others, judged)
         return near and Assessment(near.stance, (), False)
     if scoring == "claims":
         return assess(text, sides.truth, sides.foil, sides.known)
@@ -125,13 +127,6 @@ def try_to_read(
         return read_reply(text, sides, scoring, judged), ""
     except Exception as error:
         return None, f"unreadable: {type(error).__name__}: {error}"
-
-
-def nearness(text: str, sides: Sides, vectors: Mapping) -> similarity.Nearness | None:
-    """Return how near a reply is to statements of who the model is, and of who else."""
-    own = similarity.statements(sides.own, sides.known)
-    others = similarity.statements(sides.others, sides.known)
-    return similarity.nearness(text, own, others, vectors)
 
 
 async def embedded(

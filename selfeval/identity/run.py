@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -354,18 +352,6 @@ def _in_turns(items: Sequence, group: str, most: float = math.inf) -> list:
     return [items[number] for number in order]
 
 
-def as_alternating(messages: Sequence[dict]) -> list[dict]:
-    """Return the messages with turns of one role in a row merged by a blank line.
-
-    Some providers refuse two turns of one role in a row, others join them in ways of their own.
-    """
-    merged = []
-    for role, turns in groupby(messages, key=itemgetter("role")):
-        texts = [turn["content"] for turn in turns]
-        merged.append({"role": role, "content": "\n\n".join(texts)})
-    return merged
-
-
 # --- the run
 
 
@@ -447,7 +433,7 @@ async def run_suite(
 Scoring = tuple[Scorer | str, Model | None]
 
 
-def how_to_score(scoring, judge, models: Sequence[Model], folder: Path) -> Scoring:
+def how_to_score(scoring, judge, models: Sequence[Model], folder: Path | None) -> Scoring:
     """Return how free replies are scored, and the model that judges or embeds; refuse others.
 
     scoring: of `replies.SCORING`, or a function of the user's (`identity.scorers`), which adds
@@ -487,8 +473,7 @@ async def hold(
 
     asked = []
     for conversation in design:
-        messages = as_alternating(conversation.situation.messages)
-        asked.append(Asked(conversation, 0, "reply", messages))
+        asked.append(Asked(conversation, 0, "reply", conversation.situation.messages))
     while asked:
         asked = await ask_all(client, asked, temperature, seed, read_out)
 
@@ -540,7 +525,7 @@ def _after(asked: Asked, response: Response, read_out: bool) -> list[Asked]:
     if read_out:
         following.append(Asked(conversation, asked.turn, "readout", fork))
     if asked.turn < len(situation.pressure):
-        pressed = as_alternating([*said, *user(situation.pressure[asked.turn])])
+        pressed = [*said, *user(situation.pressure[asked.turn])]
         following.append(Asked(conversation, asked.turn + 1, "reply", pressed))
     return following
 

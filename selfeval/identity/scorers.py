@@ -90,7 +90,7 @@ def _share(value) -> float:
     raise ValueError(f"{RETURNS}, got {value!r:.80}")
 
 
-def as_scorer(scoring: str | Callable, beside: Path | None = None) -> str | Scorer:
+def as_scorer(scoring: str | Callable | Scorer, beside: Path | None = None) -> str | Scorer:
     """Return a function, or one named as `module:function`, as a scorer.
 
     The name of a built-in method stays. beside: a folder where the module may lie, if it is not in
@@ -98,7 +98,7 @@ def as_scorer(scoring: str | Callable, beside: Path | None = None) -> str | Scor
     """
     if callable(scoring):
         return Scorer(scoring, getattr(scoring, "__name__", type(scoring).__name__))
-    if ":" not in str(scoring):
+    if isinstance(scoring, Scorer) or ":" not in str(scoring):
         return scoring
     folders = [Path.cwd()]
     if beside:

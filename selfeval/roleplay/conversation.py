@@ -205,12 +205,17 @@ def side(
 ) -> Side:
     """Return one side of a conversation: who plays the part, and with what.
 
-    tokens: most of a message, 0 = the provider's `answer_tokens`.
+    tokens: most of a message, 0 = the provider's `answer_tokens`, None = no limit is sent, except
+    to an embedded model, which has no other end.
     """
     check_at_least("temperature", temperature)
-    check_whole("tokens", tokens)
     model = roles.player(part, model, seed)
-    parameters = {"temperature": temperature, "max_tokens": tokens or model.provider.answer_tokens}
+    provider = model.provider
+    if tokens is not None:
+        check_whole("tokens", tokens)
+    if tokens == 0 or (tokens is None and provider.embedded):
+        tokens = provider.answer_tokens
+    parameters = {"temperature": temperature, "max_tokens": tokens}
     return Side(label, model, part.prompt, parameters | model.parameters, seed)
 
 

@@ -35,7 +35,11 @@ async def play(
     """
     seed = config["seed"]
     jury = Jury(
-        config["jury_llm_models"], rounds=config["debate_rounds"], words=config["words"], seed=seed
+        config["jury_llm_models"],
+        rounds=config["debate_rounds"],
+        words=config["words"],
+        context=config["context"],
+        seed=seed,
     )
     strategy = roles.role(config["strategy"], roles.strategies(), "strategy")
     persona = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
@@ -47,17 +51,14 @@ async def play(
     config["interrogator_llm_model"] = interrogator.id
     config["role_play_llm_model"] = agent.id
     earlier = _messages_before(out, arms, config)
-    typists = []
-    for speaker, model in (("interrogator", interrogator), ("agent", agent)):
-        if model is typist:
-            typists.append(speaker)
+    parts = {"interrogator": strategy, "agent": persona}
+    typists = [speaker for speaker, part in parts.items() if part.typed]
     typed = iter([turn["text"] for turn in earlier if turn["speaker"] in typists])
 
     def write(conversation: Conversation, statements: Sequence[dict] = ()) -> None:
-        if dry_runs.is_counting():
+        has_more = len(conversation.turns) < len(earlier)  # the file, perhaps lines that were typed
+        if has_more or dry_runs.is_counting():
             return
-        if len(conversation.turns) < len(earlier):
-            return  # the file has more, perhaps lines that a person typed
         content = _output(conversation, statements, jury, arms, config)
         write_whole(out, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -71,7 +72,7 @@ async def play(
         also=jury.jurors,
         on_exchange=write,
         temperature=config["temperature"],
-        tokens=config["max_tokens"],
+        tokens=config["max_tokens"] or None,
         seed=seed,
     )
     statements = []
@@ -104,7 +105,7 @@ def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
     ):
         file = json.loads(out.read_text(encoding="utf-8"))
-        then = {"words": 0} | file["config"]  # files from before there was this option
+        then = file["config"]
         is_continued = then["max_turns"] <= config["max_turns"]
         then["max_turns"] = config["max_turns"]
         if is_continued and then == config and [*file["seats"]] == methods:

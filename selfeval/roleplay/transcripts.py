@@ -23,14 +23,17 @@ from selfeval.results import Records
 SOURCES = ("model", "human")
 # what outputs call somebody who types
 TYPED = "person"
-# {what a conversation's meta calls a field of an output: its name there}
-PUBLISHED = {
-    "agent_model": "role_play_llm_model",
-    "interrogator_model": "interrogator_llm_model",
-    "persona": "agent_persona",
-    "strategy": "strategy",
-    "seed": "seed",
+# {field of an output's set-up: our name for it}; the published comparison has names of its own
+NAMES = {
+    "role_play_llm_model": "agent_model",
+    "role_play_model": "agent_model",
+    "interrogator_llm_model": "interrogator_model",
+    "jury_llm_models": "jury",
+    "jury_models": "jury",
+    "agent_persona": "persona",
 }
+# what a conversation's meta has of a set-up
+KEPT = ("agent_model", "interrogator_model", "persona", "strategy", "seed")
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,9 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
 
     A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent",
     else the second one to speak. `source` is not guessed: an output file says it by its
-    `role_play_llm_model` (a person is called "person" there), any other row by itself. Relative
-    paths lie below `data/`. A conversation that is given twice counts once. Raises `InputError`
-    naming file and row for what is not of this form.
+    `role_play_llm_model` or `role_play_model` (a person is called "person" there), any other row by
+    itself. Relative paths lie below `data/`. A conversation that is given twice counts once. Raises
+    `InputError` naming file and row for what is not of this form.
     """
     rows = records_in("conversations", paths)
     return distinct(conversation_of(where, row) for where, row in rows)
@@ -367,8 +370,9 @@ def is_output(row: dict) -> bool:
 
 
 def config_of(output: dict) -> dict:
-    """Return what an output says of its set-up: the comparison in an object of its own."""
-    return output["config"] if isinstance(output.get("config"), dict) else output
+    """Return what an output says of its set-up, by our names; comparisons say it in `config`."""
+    config = output["config"] if isinstance(output.get("config"), dict) else output
+    return {NAMES.get(name, name): value for name, value in config.items()}
 
 
 def turns_of(where: str, output: dict) -> list[dict]:
@@ -395,7 +399,7 @@ def _row_of_output(where: str, output: dict) -> dict:
         turns.append({"speaker": "interrogator", "text": row["question"]})
         status = row.get("status", "ok")
         turns.append({"speaker": "agent", "text": row["answer"] or "", "status": status})
-    meta = {ours: config[theirs] for ours, theirs in PUBLISHED.items() if theirs in config}
+    meta = {name: config[name] for name in KEPT if name in config}
     agent = meta.get("agent_model")
     source = agent
     if agent:

@@ -204,7 +204,7 @@ def _published(
 
 def _scores(where: str, config: dict, judgement: dict) -> list[tuple]:
     """Return who gave each of the last scores, and the score; one juror alone gave all of them."""
-    jury: Any = config.get("jury", config.get("jury_llm_models"))
+    jury: Any = config.get("jury")
     scores = judgement.get("jury_scores", judgement.get("per_juror_scores", []))
     are_lists = isinstance(scores, list) and isinstance(jury, list)
     are_names = are_lists and all(isinstance(name, str) for name in jury)

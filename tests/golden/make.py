@@ -151,7 +151,7 @@ PREDICTED = {  # folder: what 02_collect_predictions was asked
 
 
 PLAYED = (
-    "--yes --words 0 --max-turns 2 --concurrency 1 "
+    "--yes --words 0 --context --max-tokens 2000 --max-turns 2 --concurrency 1 "
     "--role-play-llm-model sim/talker --interrogator-llm-model golden:writer "
     "--jury-llm-models sim/juror-lenient,sim/juror-silent,sim/juror-stern"
 ).split()
