@@ -336,8 +336,8 @@ def likelihoods(
             server = f"The server of {', '.join(map(repr, unable))}"
             sentence = f"{server} gives no log-probabilities of a text"
             if models is not None:
-                remedy = "ask models on llama.cpp or vLLM (`likelihood` in data/models.yaml)"
-                raise InputError(f"{sentence}; {remedy}.")
+                remedy = "ask models on llama.cpp or vLLM, such as local/smollm2-135m"
+                raise InputError(f"{sentence}; {remedy} (`likelihood` in data/models.yaml).")
             print(f"{sentence}; it is left out.")
         values = await collect_likelihoods(client, able, rows, show_prompt)
         _keep(out, likelihoods=values)

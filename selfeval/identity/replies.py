@@ -168,6 +168,9 @@ def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -
     this machine.
     """
     check_one_of("scoring", scoring, SCORING)
+    simulation = get(judge).simulation if judge else None
+    if simulation is not None and "replies" not in simulation:
+        raise InputError(f"{judge} is simulated and scores no replies; name a real model.")
     if scoring == similarity.METHOD:
         if judge:
             return get(judge)
