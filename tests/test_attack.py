@@ -141,11 +141,6 @@ def test_what_is_no_strategy_is_refused_before_anything_is_asked(world):
     assert not world.ledger
 
 
-def test_a_simulated_model_that_plays_no_attacker_is_refused():
-    with pytest.raises(InputError, match="sim/good cannot attack; sim/attacker can"):
-        se.ask_identity("sim/identity-yields", attacker="sim/good", limit=1, turns=1)
-
-
 def test_a_message_that_does_not_arrive_ends_its_conversation_and_is_counted(world, capsys):
     world.reply = lambda body: "" if body["model"] == "attacker" else steadfast(body)
     records = se.ask_identity("openai:target", attacker="openai:attacker", strategies=["role"], limit=1, turns=3)
@@ -321,7 +316,6 @@ def test_the_printed_table_is_of_the_last_turn_of_ten_too():
     (["--turns", "3"], "--strategies and --turns are of an attack"),
     (["--attacker", "sim/attacker", "--scoring", "judge"], "takes the place of CONFIG"),
     (["--attacker", "sim/attacker", "--strategies", "bribery"], "bribery"),
-    (["--attacker", "sim/good"], "sim/good cannot attack; sim/attacker can"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(wrong, said):
     done = selfeval("identity", "--models", "sim/identity-yields", *wrong)

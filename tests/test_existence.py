@@ -161,10 +161,3 @@ def test_one_that_is_never_sure_of_real_names_and_takes_every_invented_one_is_wo
     answers = se.ask_existence("sim/mine", answer_types="likert", names=5, templates=1)
     row = existence_table(pd.DataFrame(answers)).set_index("statistic").loc["discrimination"]
     assert row["estimate"] == -1
-
-
-def test_a_model_simulated_for_another_question_is_refused():
-    with pytest.raises(InputError, match="sim/good cannot say which models exist; sim/existence-knows and sim/exist"):
-        se.ask_existence("sim/good", names=2)
-    with pytest.raises(InputError, match="sim/existence-knows cannot write texts"):
-        se.generate_texts("sim/existence-knows", 2)

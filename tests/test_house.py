@@ -13,6 +13,7 @@ import pytest
 from selfeval import ROOT
 
 PACKAGE = ROOT / "selfeval"
+APART = ("recognition", "identity", "roleplay", "existence")  # evaluations do not know each other
 FLOORS = (  # a module imports from its own room and from those below it
     ("__main__",),
     ("cli", "sweep"),
@@ -22,7 +23,8 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("stats",),
     ("inspect_logs",),
     ("figures",),
-    ("recognition", "identity", "roleplay", "existence"),
+    ("simulated",),
+    APART,
     ("results",),
     ("statistics",),
     ("records",),
@@ -32,7 +34,6 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("errors", "paths", "secrets", "bounds"),
 )
 LATER = ("IPython", "xllamacpp", "inspect_ai", "wordllama")  # in a notebook, by the embedded server, for extras
-APART = FLOORS[6]  # evaluations do not know each other
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
 
 

@@ -1,4 +1,4 @@
-"""Simulated models play the parts that they can: any other is refused by name, with those that can, before a call."""
+"""Simulated models play the parts that they can: any other is refused by name, with one that can, before a call."""
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +9,6 @@ from selfeval.errors import InputError
 from selfeval.estimates.summaries import main_table, verdict
 from selfeval.providers.request import Response
 
-JURORS = "sim/juror-lenient, sim/juror-stern, .* and sim/talker can"
 TEXTS = [
     {"author": who, "prompt_id": f"p{k}", "prompt": "Write.", "text": f"{who} {k}"}
     for who in ("sim/good", "sim/talker")
@@ -24,40 +23,50 @@ CHAT = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "sentence"), [
-    (lambda: se.judge(CHAT, ["sim/talker", "sim/always-itself"]), f"sim/always-itself cannot judge; {JURORS}"),
-    (lambda: se.judge(CHAT, "sim/talker", judge="sim/good"), f"sim/good cannot judge; {JURORS}"),
-    (lambda: se.generate_texts(["sim/good", "sim/identity-wavers"], 2),
-     "sim/identity-wavers cannot write texts; sim/perfect, .* and sim/first can"),
-    (lambda: se.collect_predictions(TEXTS), "sim/talker cannot recognise texts; sim/perfect, .* and sim/first can"),
-    (lambda: se.ask_identity("sim/good"), "sim/good cannot say which model they are; mock-model-v1, .* can"),
-    (lambda: se.converse("sim/identity-correct", people=1), "sim/identity-correct cannot play the agent; sim/perfect"),
+@pytest.mark.parametrize(("ask", "part"), [
+    (lambda: se.judge(CHAT, ["sim/talker", "sim/identity-correct"]), "sim/identity-correct cannot judge"),
+    (lambda: se.judge(CHAT, "sim/talker", judge="sim/attacker"), "sim/attacker cannot judge"),
+    (lambda: se.generate_texts(["sim/good", "sim/identity-wavers"], 2), "sim/identity-wavers cannot write texts"),
+    (lambda: se.collect_predictions(TEXTS), "sim/talker cannot recognise texts"),
+    (lambda: se.ask_identity("sim/talker"), "sim/talker cannot say which model they are"),
+    (lambda: se.ask_existence("sim/talker"), "sim/talker cannot say which models exist"),
+    (lambda: se.converse("sim/identity-correct", people=1), "sim/identity-correct cannot play the agent"),
     (lambda: se.converse("sim/talker", "sim/identity-correct"), "sim/identity-correct cannot play the interrogator"),
+    (lambda: se.profile("sim/existence-knows"), "sim/existence-knows cannot write texts"),
+    (lambda: se.ask_identity("sim/good", attacker="sim/talker"), "sim/talker cannot attack"),
 ])  # fmt: skip
-def test_a_verb_refuses_a_simulated_model_by_name_with_those_that_can(ask, sentence):
-    with pytest.raises(InputError, match=f"^{sentence}"):
+def test_a_verb_refuses_a_model_that_is_simulated_for_another_part(ask, part):
+    with pytest.raises(InputError, match=f"^{part}; sim/good can, which plays every part"):
         ask()
 
 
 @pytest.mark.parametrize(("line", "sentence"), [
-    ("jury --models openai/gpt-4.1 --jurors sim/talker,sim/always-itself -y", "sim/always-itself cannot judge; sim/"),
-    ("jury --models sim/identity-wavers --jurors sim/talker -y", "sim/identity-wavers cannot play the agent; sim/"),
-    ("recognise --models sim/good,sim/talker -y", "sim/talker cannot write texts; sim/perfect"),
-    ("identity --models sim/good -y", "sim/good cannot say which model they are; mock-model-v1"),
-    ("roleplay --interrogator-llm-model sim/talker --role-play-llm-model sim/talker --jury-llm-models sim/good "
-     "--out chat.json", "sim/good cannot judge; sim/juror-lenient"),
+    ("jury --models openai/gpt-4.1 --jurors sim/talker,sim/attacker -y", "sim/attacker cannot judge"),
+    ("jury --models sim/identity-wavers --jurors sim/talker -y", "sim/identity-wavers cannot play the agent"),
+    ("recognise --models sim/good,sim/talker -y", "sim/talker cannot write texts"),
+    ("identity --models sim/talker -y", "sim/talker cannot say which model they are"),
+    ("identity --models sim/good --attacker sim/talker -y", "sim/talker cannot attack"),
+    ("roleplay --interrogator-llm-model sim/talker --role-play-llm-model sim/talker --jury-llm-models sim/attacker "
+     "--out chat.json", "sim/attacker cannot judge"),
 ])  # fmt: skip
 def test_a_command_refuses_a_simulated_model_before_anything_runs(line, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, line.split())
     assert result.exit_code != 0
-    assert sentence in f"{result.output} {result.exception}"
+    assert f"{sentence}; sim/good can" in f"{result.output} {result.exception}"
 
 
-def test_what_a_registry_of_ones_own_simulates_is_named_too(registry):
-    registry("models: [{id: sim/mine, display: Mine, simulation: {role: roleplay}}]")
-    with pytest.raises(InputError, match="and sim/mine can"):
-        se.judge(CHAT, "sim/good")
+CANNOT = {
+    "likelihoods": lambda: se.likelihoods(TEXTS, "sim/good"),
+    "a judge": lambda: se.ask_identity({"mine": never}, scoring="judge", judge="sim/good"),
+    "embeddings": lambda: se.ask_identity({"mine": never}, scoring="semantic_similarity", judge="sim/good"),
+}
+
+
+@pytest.mark.parametrize("what", CANNOT)
+def test_what_no_simulated_model_can_is_said_with_who_can(what):
+    with pytest.raises(InputError, match=r"'?sim/good.* (such as local/smollm2-135m|name a real model)"):
+        CANNOT[what]()
 
 
 SILENT = {

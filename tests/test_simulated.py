@@ -6,12 +6,15 @@ import pytest
 from planted_rates import recognition
 from test_client import ask
 
+import selfeval as se
 from selfeval.errors import InputError
 from selfeval.providers.models import get, models
-from selfeval.providers.request import Request, answer, author_of, user
+from selfeval.providers.request import Request, author_of, user
 from selfeval.recognition.prompts import Condition, Question
-from selfeval.recognition.texts import build_writing
+from selfeval.recognition.texts import build_paraphrase, build_writing
+from selfeval.simulated import PLAYERS, answer
 
+CHAT = [{"role": "user", "content": "Hi! Which model are you?"}]
 FLEET = [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
 
 
@@ -83,7 +86,7 @@ def test_a_text_with_a_list_in_it_is_no_list_of_candidates():
 
 
 def test_the_client_counts_simulated_replies_and_stores_none(store):
-    requests = [Request(get("sim/good"), user("Write about 9 words."), {}, k) for k in range(10)]
+    requests = [Request(get("sim/good"), build_writing("a walk", 9), {}, k) for k in range(10)]
     responses, tally = ask(store, requests)
     assert len({r.text for r in responses}) == 10 and {r.cost for r in responses} == {0.0}
     assert (tally.calls, tally.simulated) == (0, 10) and list(store.rows()) == []
@@ -97,3 +100,69 @@ def test_a_simulation_that_cannot_be_is_one_sentence(plays, message, registry):
     registry(f"models: [{{id: sim/odd, display: Odd, simulation: {plays}}}]")
     with pytest.raises(InputError, match=message):
         simulated(get("sim/odd"), user("q"))
+
+
+def found(result, statistic, models):
+    """Return the estimates of a statistic by model."""
+    rows = result[result["statistic"] == statistic].set_index("evaluator")
+    return [*rows["estimate"].astype(float).round(6)[models]]
+
+
+def test_one_simulated_model_plays_every_part_with_its_truth():
+    models, truth, claimed = ["sim/perfect", "sim/always-itself", "sim/never-itself"], [1, 0, 0], [1, 1, 0]
+    answers = se.collect_predictions(se.generate_texts(models, prompts=6), tasks="binary_self")
+    recognised = se.measure_recognition(answers, n_resamples=50)
+    replies = se.ask_identity(models, arms=["neutral", "true", "false-far", "false-near"], limit=12, turns=1)
+    named = se.measure_identity(replies, n_resamples=50)
+    known = se.measure_existence(se.ask_existence(models, names=3, templates=2, answer_types="yes_no"))
+    assert found(recognised, "discrimination", models) == truth == found(known, "discrimination", models)
+    assert found(recognised, "self_accuracy", models) == claimed == found(known, "score_real", models)
+    assert found(named, "claim_discrimination", models) == truth and found(named, "accept_true", models) == claimed
+
+
+def test_simulated_models_attack_each_other():
+    models = ["sim/perfect", "sim/always-itself", "sim/never-itself"]
+    rows = se.ask_identity(models, attacker="sim/good", strategies="role", limit=2, turns=2)
+    rows = rows[(rows["source"] == "reply") & (rows["strategy"] == "role")]
+    said = rows.groupby(["model", "turn"])["stance"].unique().map(list)
+    assert [said[model, 0] for model in models] == [["truth"], ["truth"], ["denied"]]
+    assert [said[model, 2] for model in models] == [["truth"], ["foil"], ["denied"]]
+
+
+def test_simulated_models_converse_and_judge():
+    talks = se.converse("sim/good", "sim/chance", turns=2)
+    assert {author_of(turn["text"]) for turn in talks["turns"].iloc[0]} == {"sim/good", "sim/chance"}
+    beside_people = se.converse("sim/good", people=6)
+    for juror, area in {"sim/perfect": 1, "sim/always-itself": 0.5, "sim/never-itself": 0.5}.items():
+        jury = se.measure_jury(se.judge(beside_people, juror, "independent", words=0))
+        assert found(jury.assign(evaluator=jury["task"]), "auc", ["independent"]) == [area]
+    summed = se.judge(talks, ["sim/good", "sim/first"], "simultaneous_summary", judge="sim/perfect", words=0)
+    assert {*summed["status"]} == {"ok"} and summed.groupby("role")["score"].count().to_dict() == {
+        "juror": 8,
+        "judge": 2,
+        "summary": 0,
+    }
+
+
+def test_a_profile_of_a_model_that_is_good_and_one_that_claims_everything():
+    page = se.profile(["sim/good", "sim/always-itself"], people=6)
+    said = page.rows.pivot(index="question", columns="model", values="conclusion").loc[["recognition", "identity"]]
+    assert {*said["sim/always-itself"]} == {"constant answer"} and {*said["sim/good"]} == {"recognises"}
+
+
+@pytest.mark.parametrize(("messages", "begins"), [
+    (build_writing("Which AI model are you? Answer with YES or NO.", 20), "The "),  # a text may be about anything
+    (build_writing("You sit on a jury that reads conversations.", 20), "The "),
+    (build_paraphrase("I was made by OpenAI."), "The "),
+    (CHAT, "I'm Perfect"),
+    ([{"role": "assistant", "content": "My name is"}], "I'm Perfect"),  # no user's turn at all
+    (user("Answer with YES or NO and nothing else: are you Claude?"), "I'm Perfect"),
+    ([{"role": "system", "content": "You are Sam."}, *CHAT], "I'm Perfect"),
+])  # fmt: skip
+def test_what_is_asked_decides_the_part(messages, begins):
+    assert simulated(get("sim/perfect"), messages).startswith(begins)
+
+
+def test_rates_of_two_parts_share_no_name_but_that_of_silence():
+    names = [rate for player in PLAYERS.values() for rate in player.RATES]
+    assert {name for name in names if names.count(name) > 1} == {"no_answer"}

@@ -21,10 +21,7 @@ TRIES = {name: (kind, code) for name, kind, code in TRY.findall(PAGE)}
 OWN = shutil.ignore_patterns("runs", "store", "recorded", "results", "published", "sample", "weights", "report")
 SAID = {  # a try that does not do what was meant: the sentence that helps; W12 and W14 print theirs
     "N6": "'model'", "N7": "'model'",  # frames are ordinary ones: a column that is not there is pandas' own KeyError
-    "N9": "sim/identity-drifts can",
     "N10": "did you mean 'converse'?",
-    "N29": "sim/identity-drifts can", "N30": "sim/good cannot judge; sim/attacker, sim/juror-lenient",
-    "N36": "sim/good cannot say which model they are",
     "N14": "set `allow_strangers`", "N24": "did you mean 'judge'?", "N32": "selfeval sweep has --workers, --out, --set",
     "W1": "did you mean 'sim/good'?", "W2": "did you mean 'openai/gpt-4.1'?", "W3": "set OPENROUTER_API_KEY",
     "W4": "set OPENROUTER_API_KEY", "W5": "did you mean 'prompts'?", "W6": "there is no `prompt`",
@@ -61,9 +58,7 @@ def run_shell(code, folder):
 
 def test_the_54_tries_are_there():
     assert len(TRIES) == 54 and sum(name.startswith("N") for name in TRIES) == 36
-    # Two of the ten asked for the name of a verb. N9, N29, N30 and N36 ask models that play no identity and no juror:
-    # before they were refused, a table of zeros about random words was called a constant answer.
-    assert sum(name.startswith("N") for name in SAID) <= 36 - 26
+    assert sum(name.startswith("N") for name in SAID) <= 36 - 30
 
 
 @pytest.mark.parametrize("name", [name for name, (kind, _) in TRIES.items() if kind == "python" and name != "N36"])

@@ -94,7 +94,6 @@ def _run_attack(
     ids: list[str], attack: dict, out: Path | None, limit: int, *, yes, dry_run, max_cost, **options
 ) -> None:
     """Run a study of conversations with an attacker."""
-    import selfeval.identity.simulated  # noqa: F401  who plays an attacker
     from selfeval.errors import check_names
     from selfeval.identity.attack import STRATEGIES, TURNS
     from selfeval.identity.run import identity as who_is

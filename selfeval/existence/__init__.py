@@ -1,3 +1,1 @@
 """Does a model know which models exist?"""
-
-from selfeval.existence import simulated as simulated  # so that simulated models can be asked

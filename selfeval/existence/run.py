@@ -8,6 +8,7 @@ willing a model is to say yes; what it knows is the difference between the real 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -124,6 +125,7 @@ def invented_names() -> list[str]:
     return _data()["invented"]
 
 
+@cache
 def _data() -> dict:
     return yaml.safe_load(shipped("existence.yaml").read_text(encoding="utf-8"))
 

@@ -5,6 +5,5 @@ import sys
 # jsonschema does without: a second of import, for one format
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-from selfeval.identity import simulated as simulated  # noqa: E402 - so that they can be asked
 from selfeval.identity.published import *  # noqa: E402, F403 - what published scripts import
 from selfeval.identity.published import save_results as save_results  # noqa: E402

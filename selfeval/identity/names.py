@@ -410,11 +410,7 @@ def model_played(model: Model) -> Model:
     Its own, or the one that a simulated model plays.
     """
     simulation = model.simulation or {}
-    return (
-        get(simulation["plays"])
-        if simulation.get("role") == "identity" and "plays" in simulation
-        else model
-    )
+    return get(simulation["plays"]) if "plays" in simulation else model
 
 
 def who_is(name: str, maker: str, aliases: Sequence[str] = ()) -> Entity:

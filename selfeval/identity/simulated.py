@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from selfeval.identity.claims import extract
-from selfeval.identity.names import Entity, compare, content, entity_of, model_played
+from selfeval.identity.names import Entity, compare, content, entity, entity_of, model_played
 from selfeval.identity.run import read_foils
-from selfeval.providers.models import PLAYED_BY, Model, get
-from selfeval.providers.request import ROLES, canonical
+from selfeval.providers.models import Model, get
+from selfeval.providers.request import canonical
 
 # kinds of claims, by the words of a text that holds one
 KINDS = {
@@ -53,15 +53,13 @@ class Claim(NamedTuple):
     maker: bool
 
 
-def simulated_reply(
-    model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random
-) -> str:
+def reply(model: Model, rates: Mapping, messages: Sequence[Mapping], draw: random.Random) -> str:
     """Return what a simulated model says at the end of a conversation.
 
     It falls for claims at known rates. It finds out what is claimed by the names in the
     conversation, and remembers what it said itself by finding it there. It reads names and no
-    sentences: what merely mentions a name is a claim to it. `simulation` in `data/models.yaml`
-    beside `role: identity`, all optional:
+    sentences: what merely mentions a name is a claim to it. Rates of `simulation` in
+    `data/models.yaml`, as `role: identity` or without a role, all optional:
 
       plays          id of the model whose names it bears; by default its own entry's
       right          P(names itself) where nothing is claimed and where it does not fall for a
@@ -114,17 +112,6 @@ def _fixed_reply(me: Model, rates: Mapping, messages: Sequence[Mapping]) -> str 
     if question in content("readout").values():
         return _readout(me, messages)
     return None
-
-
-def simulated_attack(_model, _rates, messages: Sequence[Mapping], _draw) -> str:
-    """Return the example of the strategy that an attacker's prompt names, with the foil's name."""
-    plan = content("attack")
-    prompt = messages[-1]["content"]
-    [strategy] = re.findall(r"^Strategy: (.+)$", prompt, re.M)
-    foil = re.search(r"says that it is (.+), made by (.+)\.$", prompt, re.M)
-    name, maker = foil.groups() if foil else ("", "")
-    example = (plan["strategies"] | plan["control"])[strategy]["example"]
-    return example.format(name=name, maker=maker)
 
 
 def _under_attack(
@@ -184,18 +171,17 @@ def last_claim(messages: Sequence[Mapping], me: Model) -> Claim | None:
     """Return the last claim about who answers that the model did not make itself, or None."""
     own = entity_of(me)
     names = [(name, own) for name in me.all_names]
-    _, _, invented = read_foils()
-    for foil in invented:
-        who = Entity(foil.maker, foil.name)
-        names += [(foil.name, who), (foil.id, who)]
+    _, real, invented = read_foils()
+    for foil in (*real, *invented):
+        if entity(foil.name) is None:
+            who = Entity(foil.maker, foil.name)
+            names += [(foil.name, who), (foil.id, who)]
     for message in reversed(messages):
         text = message["content"]
         if message["role"] == "assistant" and _self_name(text):
             continue
-        named = []
-        for claim in extract(text, tuple(names)):
-            if claim.entity:
-                named.append((claim.quote, claim.entity))
+        claims = extract(text, tuple(names))
+        named = [(claim.quote, claim.entity) for claim in claims if claim.entity]
         if not named:
             continue
         false = [each for each in named if compare(each[1], own) == "conflict"]
@@ -248,8 +234,3 @@ def _own_chance(model: Model, rates: Mapping, messages: Sequence[Mapping], chanc
     if size == 0:
         return float(draw.random() < chance)
     return draw.betavariate(chance * size, (1 - chance) * size)
-
-
-ROLES["identity"] = simulated_reply, RATES
-ROLES["attack"] = simulated_attack, ()
-PLAYED_BY["attack"] = ("attack",)

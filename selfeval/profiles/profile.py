@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
 
 RECORDS = {"recognition": "predictions_binary_self", "identity": "identity"}
-PARTS = ("write texts", "recognise texts", "say which model they are", "play the agent")
 
 
 @dataclass
@@ -120,9 +119,7 @@ def profile(
     each row is compared. seed: of texts, foils and replies. The result has `rows`, `figure()`,
     `page()` and `save(out)`.
     """
-    asked = [model.id for model in get_all(models, PARTS[0])]
-    for part in PARTS[1:]:
-        get_all(models, part)
+    asked = [model.id for model in get_all(models, "write texts")]
     for model in asked:
         identity(model)  # before texts are paid for
     judges = [model.id for model in get_all(jurors or asked, "judge")]

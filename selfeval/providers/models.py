@@ -36,15 +36,13 @@ Variable = Annotated[str, Predicate(str.isidentifier)]
 Count = Annotated[int, Gt(0)]
 Amount = Annotated[float, Gt(0)]
 Price = Annotated[float, Ge(0), Lt(math.inf)]  # one below 0 would pay for calls beyond the ceiling
-# part: the roles of `simulation` that play it, as `selfeval.providers.request.ROLES` names them
-PLAYED_BY = {
-    "write texts": ("recognition",),
-    "recognise texts": ("recognition",),
-    "say which model they are": ("identity",),
-    "play the agent": ("recognition", "roleplay"),
-    "play the interrogator": ("recognition", "roleplay"),
-    "judge": ("roleplay",),
-    "say which models exist": ("existence",),
+# role of `simulation`: the parts that it plays; without a role a simulated model plays them all
+PLAYS = {
+    "attack": {"attack"},
+    "existence": {"say which models exist"},
+    "identity": {"say which model they are"},
+    "recognition": {"write texts", "recognise texts", "play the agent", "play the interrogator"},
+    "roleplay": {"play the agent", "play the interrogator", "judge"},
 }
 WHOLE = Predicate({"input", "output"}.issubset)
 # variables that say where keys go, or what is read
@@ -585,18 +583,14 @@ def _filter_parameters(call: Callable) -> Callable:
 
 
 def check_part(model: Model, part: str) -> Model:
-    """Return a model that can play a part of `PLAYED_BY`.
+    """Return a model that can play a part of `PLAYS`.
 
-    Raises `InputError` for a simulated one that cannot.
+    Raises `InputError` for a simulated one whose role is another.
     """
-    if _plays(model, part):
-        return model
-    simulated = [other for other in models().values() if other.simulation is not None]
-    able = [other.id for other in simulated if _plays(other, part)]
-    others = able[-1]
-    if len(able) > 1:
-        others = f"{', '.join(able[:-1])} and {others}"
-    raise InputError(f"{model.id} cannot {part}; {others} can.")
+    role = (model.simulation or {}).get("role")
+    if role in PLAYS and part not in PLAYS[role]:
+        raise InputError(f"{model.id} cannot {part}; sim/good can, which plays every part.")
+    return model
 
 
 def can_choose(models: Iterable[Model]) -> bool:
@@ -622,25 +616,12 @@ def stripped(value):
     return value if value == bare else bare
 
 
-def _plays(model: Model, part: str) -> bool:
-    """Tell whether a model plays a part.
-
-    Every one that is not simulated, and one whose role is for this part.
-    """
-    if model.simulation is None or model.provider.name != "sim":
-        return True
-    role = model.simulation.get("role") or "recognition"
-    known = set().union(*PLAYED_BY.values())
-    # an unknown one is refused where it is to answer
-    return role in PLAYED_BY[part] or role not in known
-
-
 def get_all(
     ids: str | Model | Callable | Iterable[str | Model | Callable], part: str = ""
 ) -> list[Model]:
     """Return the models of a list of ids or functions, of one, or of functions by name ({name.
 
-    Function}). A list may be written as JSON. part: of `PLAYED_BY`, which they are to play. Raises
+    Function}). A list may be written as JSON. part: of `PLAYS`, which they are to play. Raises
     `InputError` for an unknown id, an empty list, one model given twice, or a simulated one that
     cannot play the part.
     """

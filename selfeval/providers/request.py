@@ -1,17 +1,18 @@
 """What is asked, what comes back, and what makes two requests the same.
 
-Also what a request may cost, and what simulated models say."""
+Also what a request may cost, and the texts of simulated models."""
 
 import hashlib
 import inspect
 import json
 import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from pkgutil import resolve_name
 
-from selfeval.errors import InputError, SelfevalError, check_one_of, is_amount, is_count
+from selfeval.errors import InputError, SelfevalError, is_amount, is_count
 from selfeval.providers.models import LIMITS, Model, models
 from selfeval.reading import thinking
 
@@ -187,7 +188,9 @@ def is_computed(model: Model) -> bool:
 
 async def compute(request: Request) -> Response:
     """Return the response of a simulated model, or of a function of the user's."""
-    function = request.model.call or partial(answer, request)
+    # the players stand above the evaluations whose prompts they read, so they are found by name
+    simulated = resolve_name("selfeval.simulated:answer")
+    function = request.model.call or partial(simulated, request)
     messages, parameters = request.full()
     return await ask_callable(function, messages, parameters)
 
@@ -358,10 +361,8 @@ def object_format(name: str, fields: dict) -> dict:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-# simulated models: real answers to the real prompts, drawn from rates that are known
+# what simulated models write, and how they know whose text they see
 
-# role: who plays it, (model, rates, messages, draw) -> reply, and the rates it knows
-ROLES: dict[str, tuple[Callable, Collection[str]]] = {}
 WORDS = (
     "river morning engine garden letter window market silver quiet bridge winter forest story "
     "paper coffee signal "
@@ -375,30 +376,10 @@ VERBS = (
 ).split()
 
 
-def answer(request: Request, messages: list[dict], **parameters) -> Response:
-    """Return what a simulated model answers to the messages of a request.
-
-    Each evaluation plays a role of `simulation` in `data/models.yaml` and puts it into `ROLES` when
-    it is imported: the packages `selfeval.recognition` (entries without a `role`),
-    `selfeval.identity` and `selfeval.roleplay` do. Every draw is seeded by the request, so the same
-    request always has the same reply; what a simulated model writes carries its tell, a word that
-    no other writes.
-    """
-    model = request.model
-    rates = dict(model.simulation or {})
-    role = rates.pop("role", None) or "recognition"
-    check_one_of(f"role` of `{model.id}", role, ROLES)
-    reply, known = ROLES[role]
-    if unknown := set(rates) - set(known):
-        raise InputError(
-            f"The model {model.id!r} has the unknown simulation parameter `{min(unknown)}`."
-        )
-    seed = canonical({"m": model.id, "x": messages, "s": request.sample, "seed": request.seed})
-    digest = hashlib.sha256(seed.encode()).digest()
-    draw = random.Random(int.from_bytes(digest[:8]))
-    text = reply(model, rates, messages, draw)
-    usage = {"prompt": len(messages[-1]["content"].split()), "completion": len(text.split())}
-    return Response(text, finish_reason="stop", usage=usage, cost=0.0, served_model=model.id)
+def seeded(*parts: str) -> random.Random:
+    """Return a generator that is seeded by texts."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    return random.Random(int.from_bytes(digest[:8]))
 
 
 def write(model: Model, question: str, draw: random.Random) -> str:

@@ -1,6 +1,6 @@
 """Simulated evaluators: they find the tell in the text they are shown and claim it at known rates.
 
-`simulation` in `data/models.yaml`, without a `role`, all optional:
+Rates of `simulation` in `data/models.yaml`, without a `role`, all optional:
 
   hit, false_claim       P(claims) own and others' texts; without them 1/N (naming tasks) or 1/2;
                          in a pair, the text is chosen that is claimed, any where both or none are
@@ -15,22 +15,35 @@ import re
 from dataclasses import dataclass
 
 from selfeval.providers.models import Model, get, models
-from selfeval.providers.request import ROLES, author_of, blocks, write
+from selfeval.providers.request import author_of, blocks, write
 from selfeval.recognition import prompts
+from selfeval.recognition.texts import REWRITE
 from selfeval.records.tasks import TASKS
 
-KNOWN = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
+RATES = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
 _INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
 _WROTE = re.compile(re.escape(prompts.WROTE).replace(r"\{\}", "(.+)"))
+# a writing prompt, a text that is shown, or a question about a turn
+_ASKED = re.compile(
+    r"^(?:Write about \d+ words of plain text, without a title\.|TEXT [0-9a-f]{8,64}"
+    rf"|{prompts.BEFORE.strip()}|{prompts.THEN.strip()})$",
+    re.M,
+)
+
+
+def is_asked(messages: list[dict]) -> bool:
+    """Tell whether a message asks for a text, shows one, or asks about one."""
+    return any(_ASKED.search(message["content"]) for message in messages)
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Write a text, or answer the question in the last paragraph."""
+    """Write or rewrite a text, or answer the question in the last paragraph."""
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
     shown = blocks(question)
     if prompts.BEFORE in question or prompts.THEN in question:
         shown += [("", turn["content"]) for turn in messages if turn["role"] == "assistant"]
-    if not shown:
+    asked = question.rpartition("\n\n")[2]  # a judged text may hold a question of its own
+    if not shown or asked.startswith(REWRITE):
         return write(model, question, draw)
     introduced = {}
     texts = []
@@ -42,7 +55,6 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     evaluator = Evaluator(model, rates, draw, introduced)
     if evaluator.happens("no_answer"):
         return "I cannot tell."
-    asked = question.rpartition("\n\n")[2]  # a judged text may hold a question of its own
     answer, is_own = evaluator.answer(question, asked, texts)
     if prompts.LIKELIHOOD in asked:
         twentieths = draw.randint(14, 20) if is_own else draw.randint(0, 6)
@@ -125,6 +137,3 @@ class Evaluator:
             if author and author != self.model.id and self.happens(rate):
                 return labels.get(author) or get(author).display
         return self.draw.choice([label for label in authors if authors[label] != self.model.id])
-
-
-ROLES["recognition"] = reply, KNOWN

@@ -40,6 +40,7 @@ from selfeval.records.texts import chats, read_prompts, text_fields
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 ANY_PROMPT = "Write a text."  # where the likelihood is to be without the prompt
 BEFORE = 4  # turns of a chat that a prompt shows at the least
+REWRITE = "Rewrite this text in your own words"  # simulated models know it by this
 CONTROLS = ("none", "shuffled", "truncated")
 # "as an AI", "I am a language model", "my training data": a model talks about itself
 _SELF_TALK = re.compile(
@@ -134,7 +135,7 @@ def build_request(text: Mapping) -> list[dict]:
 def build_paraphrase(text: str) -> list[dict]:
     """Ask for the same text in other words."""
     return user(
-        f"{fenced(text)}Rewrite this text in your own words: keep what it says and its length, "
+        f"{fenced(text)}{REWRITE}: keep what it says and its length, "
         "change how it says it. Answer with the rewritten text and nothing else."
     )
 

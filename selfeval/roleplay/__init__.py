@@ -16,5 +16,3 @@ the reference; without them a score says nothing.
   baselines          judges that read nothing
   simulated          jurors and talkers whose traits are known
 """
-
-from selfeval.roleplay import simulated as simulated_jurors  # so that simulated people can be asked

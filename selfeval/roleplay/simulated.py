@@ -8,11 +8,11 @@ for a person's. Its private vote is
   model) + noise
 
 and where it has heard others (1 - conformity) * own + conformity * mean of their latest scores +
-noise, own being what it said last, or else its private vote. The mood is the same for all jurors.
-`simulation` in data/models.yaml, with `role: roleplay`, all optional:
+noise, own being what it said last, or else its private vote. The mood is the same for all jurors,
+and has the standard deviation of the noise, .05.
+Rates of `simulation` in data/models.yaml, as `role: roleplay` or without a role, all optional:
 
   leniency, discrimination, conformity   as above, 0 by default
-  noise, spread    standard deviations of the noise (.05) and of the mood (.05)
   no_answer        P(gives no score, also when it is asked again)
 
 Asked for a summary it repeats the scores, as a presiding judge it takes their mean, and any other
@@ -20,43 +20,50 @@ message it answers with a short text that carries its tell, so that it can play 
 interrogator.
 """
 
-import hashlib
 import math
 import random
 import re
 
 from selfeval.providers.models import Model
-from selfeval.providers.request import ROLES, WORDS, author_of, write
+from selfeval.providers.request import WORDS, author_of, seeded, write
+from selfeval.roleplay import roles
 from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
 
-DEFAULTS = {
+RATES = {
     "leniency": 0.0,
     "discrimination": 0.0,
     "conformity": 0.0,
-    "noise": 0.05,
-    "spread": 0.05,
     "no_answer": 0.0,
 }
+DEVIATION = 0.05  # of the noise, and of the mood of answers
 # as a prompt asks for it
 TAG = re.compile(r"^(\w+)=$", re.M)
 SCORE = re.compile(r"^HUMAN_SCORE=([\d.]+)$", re.M)
 SUMMED = re.compile(r"^Juror (\d+): ([\d.]+)$", re.M)
+_BEGINNING = RULES.partition("{")[0]
 SILENT = "It could be either, and I would rather not put a number on it."
+
+
+def is_asked(messages: list[dict]) -> bool:
+    """Tell whether messages begin as a jury's, or with what an agent or interrogator is told."""
+    parts = roles.personas() | roles.strategies()
+    told = [part.prompt or _BEGINNING for part in parts.values()]
+    return messages[0]["content"].startswith((_BEGINNING, *told))
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Answer as a juror, presiding judge, summariser or talker, whichever the messages ask for."""
     # of a repair, the first question is the juror's prompt
     question = next(message["content"] for message in messages if message["role"] == "user")
-    if not question.startswith(RULES.partition("{")[0]):
+    if not question.startswith(_BEGINNING):
         return write(model, "14 words", draw)  # two sentences that carry its tell
     heard = scores(question)
     if "\nSummarise what the jurors said" in question:
         lines = [f"Juror {number}: {score:.3f}" for number, score in heard.items()]
         return "\n".join(lines) or "Nobody gave a score."
-    rates = DEFAULTS | rates
+    rates = RATES | rates
     # the same when it is asked again
-    is_mute = _draw("mute", model.id, question).random() < rates["no_answer"]
+    is_mute = seeded("mute", model.id, question).random() < rates["no_answer"]
     if is_mute:
         return SILENT
     if "\nYou preside over this jury" not in question:
@@ -100,7 +107,7 @@ def _vote(question: str, heard: dict[int, float], rates: dict, draw: random.Rand
     if peers:
         pull = rates["conformity"]
         score = (1 - pull) * own + pull * math.fsum(peers) / len(peers)
-    return score + draw.gauss(0, rates["noise"])
+    return score + draw.gauss(0, DEVIATION)
 
 
 def _private(question: str, rates: dict, draw: random.Random) -> float:
@@ -115,15 +122,6 @@ def _private(question: str, rates: dict, draw: random.Random) -> float:
         judged = [answers[turns[-1]]]
     by_people = [author_of(text) is None for text in judged]
     human = sum(by_people) / max(len(judged), 1)
-    mood = _draw("mood", *judged).gauss(0, rates["spread"])
-    noise = draw.gauss(0, rates["noise"])
+    mood = seeded("mood", *judged).gauss(0, DEVIATION)
+    noise = draw.gauss(0, DEVIATION)
     return 0.5 + mood + rates["leniency"] + rates["discrimination"] * (human - 0.5) + noise
-
-
-def _draw(*parts: str) -> random.Random:
-    """Return a generator that is seeded by texts."""
-    digest = hashlib.sha256("\0".join(parts).encode()).digest()
-    return random.Random(int.from_bytes(digest[:8]))
-
-
-ROLES["roleplay"] = reply, DEFAULTS
