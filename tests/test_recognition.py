@@ -268,7 +268,6 @@ def test_a_wrong_condition_is_refused(options, message):
     ({"about": "sim/chance", "question": "good"}, "binary_self", "with `question` = 'authored'; got 'sim/chance'"),
     ({"question": "good", "score": "stated"}, "binary_self", "'good' or `about`"),
     ({"prevalence": "balanced"}, "binary_self", "'mine/spy' wrote no text of the corpus"),
-    ({"provenance": "prefill"}, BOTH, "is not known to go on"),
     ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
 ])  # fmt: skip
 def test_a_design_that_cannot_be_asked_is_refused_before_the_first_call(condition, tasks, message):
