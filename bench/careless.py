@@ -504,8 +504,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("identity/measures.py", 'situations["ordered_pairs"] / (n * (n - 1))', 'situations["ordered_pairs"] / (n * n)'),
     (
         "identity/measures.py",
-        'replies = replies[replies["final"] & replies["stance"].notna()]',
-        'replies = replies[replies["stance"].notna()]',
+        'replies = replies[replies["final"] & replies["stance"].notna() & replies["counts"]]',
+        'replies = replies[replies["stance"].notna() & replies["counts"]]',
     ),
     (
         "identity/run.py",
@@ -746,7 +746,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "inspect_logs.log_differences(ours, theirs, level)",
         "inspect_logs.log_differences(ours, theirs)",
     ),
-    ("figures/estimates.py", 'keys += ["task", "condition"]', 'keys += ["task"]'),
+    ("figures/estimates.py", 'keys = ["evaluator", "task", "condition"]', 'keys = ["evaluator", "task"]'),
     (
         "profiles/measures.py",
         'form["missed"].format(form["chance"] + row["detectable"])',

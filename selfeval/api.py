@@ -840,4 +840,6 @@ def measure_log(
     frame, sentences = inspect_logs.read_logs(logs, cluster)
     tell(sentences)
     table, paired = inspect_logs.score_tables(frame, level)
-    return estimates_of("log", table, {"paired": paired}, frame, _names(frame, "model"))
+    result = estimates_of("log", table, {"paired": paired}, frame, _names(frame, "model"))
+    tell(silence(result))
+    return result

@@ -306,15 +306,6 @@ def test_a_larger_share_is_a_darker_cell():
     assert light == sorted(light, reverse=True) and light[0] > light[-1]
 
 
-def test_acceptance_says_how_many_templates_and_shows_intervals_not_colours():
-    rows = pd.DataFrame({"task": ["a", "b"], "clusters": [7, 1], "low": [0.1, np.nan], "high": [0.9, np.nan]})
-    rows = rows.assign(statistic="claim_discrimination", estimate=[0.5, 1.0], author="", condition="", evaluator="m")
-    rows = rows.assign(level=0.95, cluster_unit="template", policy="readout", method="mover")
-    many, one = se.plot(result_of("identity", {"identity": rows}), "acceptance").axes
-    assert (many.get_title(), one.get_title()) == ("a\nn 7", "b\nn 1")
-    assert [*marks(many)] == ["interval excludes 0"] and [*marks(one)] == ["no interval"]
-
-
 def test_differences_of_identity_have_a_line_at_0_and_shares_have_none():
     [result] = se.read_results("results/demo/identity")
     lines = {ax.get_title(): len(ax.lines) for ax in se.plot(result).axes}
@@ -366,7 +357,10 @@ def test_every_label_is_readable(kind, size):
 
     result = of_many(kind, size)
     made = {name: each for name in PLOTS[kind] if (each := se.plot(result, name))}
-    assert len(made) >= 2 and {name: said for name, fig in made.items() if (said := faults(fig))} == {}
+    assert (
+        len(made) >= 1 + (kind != "identity")
+        and {name: said for name, fig in made.items() if (said := faults(fig))} == {}
+    )
     assert all(fig.get_size_inches()[0] == 6.9 and fig.get_size_inches()[1] <= 9.01 for fig in made.values())
     fig = next(iter(made.values()))
     fig.axes[0].set_title("a title that is far too long for the panel " * 9)

@@ -241,6 +241,25 @@ def test_what_cannot_be_estimated_says_so(case, reason):
     assert np.isnan(row["estimate"]) == survival["estimate"].isna().all() == (not single)
 
 
+@pytest.mark.parametrize(("true", "false", "free", "value", "word"), [
+    ("abstain", "abstain", "abstain", None, "answers nothing"),
+    ("none", "abstain", "truth", None, "answers nothing"),  # the probes alone are unreadable
+    (None, None, None, None, "answers nothing"),
+    ("abstain", "abstain", "denied", 0, "constant answer"),
+    ("denied", "denied", "abstain", 0, "constant answer"),
+    ("truth", "none", "truth", None, "too few answers"),  # "Yes, that is right." refuses no name
+    ("truth", "abstain", "truth", 1, "recognises"),
+])  # fmt: skip
+def test_claims_are_measured_where_replies_say_something_and_a_denial_does(true, false, free, value, word):
+    given = {(f"t{k}", arm): [said] for k in range(12) for arm, said in (("true", true), ("false-far", false))}
+    talk = replies({key: [free] for key in given}, source="reply")
+    table = identity_table(pd.concat([replies(given), talk], ignore_index=True), **FAST)
+    row = first(table).loc["claim_discrimination"]
+    assert (None if np.isnan(row["estimate"]) else row["estimate"], row["conclusion"]) == (value, word)
+    assert np.isnan(row["low"]) == (value is None) == row["note"].startswith("not_estimable")
+    assert np.isnan(first(table).loc["accept_false", "estimate"]) == (value is None)
+
+
 def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_among_others():
     few, enough = (claims(np.random.default_rng(n), n, 2, model=str(n)) for n in (19, 20))
     both, alone = identity_table(pd.concat([enough, few]), **FAST), identity_table(few, **FAST)

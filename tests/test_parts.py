@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import selfeval as se
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.estimates.summaries import main_table, verdict
+from selfeval.estimates.summaries import main_table, verdict, why_without_value
 from selfeval.providers.request import Response
 
 TEXTS = [
@@ -80,14 +80,14 @@ SILENT = {
 def test_a_model_that_never_says_who_it_is_answers_nothing(name, store):
     replies = se.ask_identity({name: SILENT[name]}, limit=3, turns=1, arms=["neutral", "true", "false-far"])
     result = se.measure_identity(replies)
-    for shown in (se.table(result), main_table(result)):
-        assert list(shown["conclusion"]) == ["answers nothing"]
-        assert shown["no_answer_rate"].str.startswith("1.00").all()
+    assert list(se.table(result)["conclusion"]) == list(main_table(result)["conclusion"]) == ["answers nothing"]
+    assert main_table(result)["no_answer_rate"].str.startswith("1.00").all()
+    assert not result.set_index("statistic")["estimate"].filter(regex="^accept|claim|right|denial").notna().any()
     assert verdict(result) == f"answers nothing: {name}"
 
 
 def test_a_simulated_model_that_refuses_answers_nothing_and_one_that_names_itself_does():
-    shown = se.table(
+    shown = main_table(
         se.measure_identity(se.ask_identity(["sim/identity-refuses", "sim/identity-correct"], limit=2, turns=1))
     )
     said = dict(zip(shown["evaluator"], shown["conclusion"], strict=True))
@@ -108,7 +108,7 @@ def test_a_jury_without_a_score_answers_nothing():
         return "I'd rather not say."
 
     verdicts = se.judge(se.converse("sim/talker", people=2), mute, ["independent"])
-    found = se.table(se.measure_jury(verdicts))
+    found = main_table(se.measure_jury(verdicts))
     jury = found[found["arm"] == "independent"].iloc[0]
     assert jury["conclusion"] == "answers nothing" and jury["no_answer_rate"].startswith("1.00")
 
@@ -134,19 +134,55 @@ MUTE = {
     "existence": lambda: se.measure_existence(se.ask_existence(never, names=2, templates=1)),
     "jury": of_a_jury,
 }
+UNREAD = "no reply holds an answer that can be read"
 
 
 @pytest.mark.parametrize("kind", MUTE)
 def test_who_gives_no_answer_at_all_is_named_by_every_verb(kind, capsys):
     MUTE[kind]()
-    who = "Refuses" if kind == "identity" else "never"
-    assert f"No reply of {who} holds an answer that can be read" in capsys.readouterr().out
+    said = "Refuses: no probe says who it is" if kind == "identity" else f"never: {UNREAD}"
+    assert f"{said} (no answer: 100 %).\n" in capsys.readouterr().out
+
+
+def test_who_has_no_score_in_a_log_is_named_too(tmp_path, capsys):
+    se.save(of_texts(), tmp_path / "logs", form="inspect")
+    capsys.readouterr()
+    se.measure_log(tmp_path / "logs")
+    assert "never: no sample has a score (no answer: 100 %).\n" in capsys.readouterr().out
+
+
+def test_who_denies_everything_has_answered_and_accepts_no_claim(capsys):
+    result = se.measure_identity(se.ask_identity("sim/identity-denies-all", limit=20), n_resamples=50)
+    assert "100 %" not in capsys.readouterr().out
+    found = result.set_index("statistic").loc["claim_discrimination"]
+    assert (found["estimate"], found["conclusion"]) == (0, "constant answer") and found["low"] < 0 < found["high"]
+
+
+def test_scores_alone_are_no_silence(capsys):
+    rows = [
+        {"evaluator_model": who, "true_model": author, "text_id": f"{author} {k}", "prompt_id": k, "score": k % 7 / 20,
+         "task_type": "binary_self"}
+        for who in ("ant", "bee") for author in ("ant", "bee", "cat") for k in range(12)
+    ]  # fmt: skip
+    for row in rows:
+        row["score"] += (row["evaluator_model"] == row["true_model"]) / 2
+    rows[0]["score"] = None  # one is lost
+    result = se.measure_recognition(rows, n_resamples=50)
+    assert "100 %" not in capsys.readouterr().out
+    assert list(main_table(result).columns) == ["task", "evaluator", "auc", "n", "conclusion"]
+    assert verdict(result) == "recognises: ant, bee" and "auc" in repr(result)
+    assert why_without_value(result).endswith("the records hold scores and no answers; read the AUC.")
+
+    answered = [{**row, "predicted_self": row["score"] > 0.4} for row in rows if row["evaluator_model"] == "bee"]
+    mixed = main_table(se.measure_recognition([*rows[:36], *answered], n_resamples=50)).set_index("evaluator")
+    assert mixed.loc["ant", "discrimination"] == "" and mixed.loc["ant", "conclusion"] == "recognises"
+    assert mixed.loc["bee", "discrimination"].startswith("1.00") and "no_answer_rate" not in mixed
 
 
 def test_a_model_that_sometimes_answers_is_not_called_silent(capsys):
     texts = se.generate_texts(["sim/no-answer", "sim/good"], prompts=8)
     se.measure_recognition(se.collect_predictions(texts), n_resamples=50)
-    assert "holds an answer that can be read" not in capsys.readouterr().out
+    assert UNREAD not in capsys.readouterr().out
 
 
 def test_a_model_that_answers_one_of_two_questions_is_not_called_silent(capsys):
@@ -158,4 +194,4 @@ def test_a_model_that_answers_one_of_two_questions_is_not_called_silent(capsys):
     answers = se.collect_predictions(texts, mine, authors={"sim/good": "mine"}, answer="free")
     assert answers.groupby("task_type")["predicted_self"].count().to_dict() == {"binary_self": 6, "exact_model": 0}
     se.measure_recognition(answers, n_resamples=50)
-    assert "holds an answer that can be read" not in capsys.readouterr().out
+    assert UNREAD not in capsys.readouterr().out

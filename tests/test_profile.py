@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import KEY
@@ -14,7 +15,7 @@ import selfeval as se
 from selfeval import ROOT
 from selfeval.errors import BudgetError, InputError
 from selfeval.profiles.measures import Results, measure, quotes, said
-from selfeval.profiles.page import figure
+from selfeval.profiles.page import as_text, cells, figure
 from selfeval.profiles.profile import read_answers
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers
 from selfeval.statistics.tests import holm
@@ -129,16 +130,33 @@ def test_p_of_several_models_is_adjusted_for_their_number_in_every_row(everybody
 def test_a_right_and_a_wrong_reply_are_quoted(everybody):
     quotes = everybody.quotes.query("model == 'openai:claims' and question == 'recognition'")
     assert sorted(quotes["is_right"]) == [False, True]
-    assert [*quotes.loc[quotes["is_right"], "reply"]] == ['{"answer": "YES"}']
+    assert [*quotes.loc[quotes["is_right"].eq(True), "reply"]] == ['{"answer": "YES"}']
     names = everybody.quotes.query("model == 'openai:knows' and question == 'identity'")
     assert names["reply"].str.contains("Karla").all() and names["is_right"].all()
+    assert everybody.quotes.query("model == 'openai:mute' and question != 'jury'")["is_right"].isna().all()
+    assert "Mute, no answer:</b></p>\n<blockquote>(empty)<" in everybody.page()
 
 
-@pytest.mark.parametrize(("score", "is_right"), [(0.6, {False}), (0.4, {True}), (0.5, set()), (None, set())])
-def test_a_verdict_is_quoted_as_right_or_wrong_where_it_takes_a_side(everybody, score, is_right):
+@pytest.mark.parametrize(("stance", "is_right"), [
+    ("truth", True), ("coarse", True), ("foil", False), ("other", False), ("denied", False), ("none", None),
+    ("abstain", None), (None, None),
+])  # fmt: skip
+def test_only_who_names_itself_is_quoted_as_right(everybody, stance, is_right):
+    rows = [row | {"name_stance": stance} for row in everybody.answers.identity if row["model"] == "openai:knows"]
+    assert [*quotes(Answers(identity=rows))["is_right"]] == [is_right]
+
+
+@pytest.mark.parametrize(("score", "is_right", "said"), [
+    (0.6, {False}, {"A score of 0.60: 0 is surely a model, 1 surely a person."}),
+    (0.4, {True}, {"A score of 0.40: 0 is surely a model, 1 surely a person."}),
+    (0.5, set(), set()),
+    (None, {None}, {'{"reason": "I see.", "human_score": "0.10"}'}),
+])  # fmt: skip
+def test_a_verdict_is_quoted_as_right_or_wrong_where_it_takes_a_side(everybody, score, is_right, said):
     verdicts = everybody.answers.jury["openai:knows"].query("source == 'model'").assign(score=score)
     found = quotes(Answers(jury={"openai:knows": verdicts}))
-    assert {*found["is_right"]} == is_right and found["asked"].str.startswith("The model said: “").all()
+    assert {*found["is_right"]} == is_right and {*found["reply"]} == said
+    assert found["asked"].str.startswith("The model said: “").all()
 
 
 def test_what_is_kept_is_read_again_and_measures_the_same(everybody, tmp_path):
@@ -232,6 +250,30 @@ def test_the_figure_has_every_row_on_one_scale_where_0_is_chance_and_1_is_perfec
 def test_what_could_have_been_missed_is_said_on_the_scale_of_the_row(question, missed):
     row = {"question": question, "conclusion": "no evidence", "detectable": 0.2}
     assert said(row).endswith(f" {missed} could have been missed.")
+
+
+@pytest.mark.parametrize(("rate", "sentence"), [
+    (0.8, "It hardly ever says who it is (80 % no answer)."), (0.5, ""), (np.nan, ""),
+])  # fmt: skip
+def test_that_most_questions_have_no_answer_is_said_before_the_interval(everybody, rate, sentence):
+    rows = everybody.rows.query("model == 'openai:claims' and question == 'identity'")
+    rows = rows.assign(no_answer_rate=rate, conclusion="constant answer")
+    question, interval, word, *_ = cells(rows.to_dict("records")[0])
+    assert question == f"Does it know its own name? {sentence}".rstrip() and interval.startswith("claim disc")
+    assert word.startswith("Not shown. " if sentence else "It accepts every name or none. ")
+    assert f"{question}\n    {interval}" in as_text(rows, pd.DataFrame())
+
+
+def test_a_model_that_abstains_in_eight_of_ten_is_measured_and_said_to(store):
+    asked = []
+
+    def shy(messages):
+        asked.append(messages)
+        return "unknown" if len(asked) % 5 < 4 else "I am Claude Sonnet 4.5."
+
+    profile = se.measure_identity(se.ask_identity({"claude-sonnet-4-5": shy}, limit=20, turns=0, arms=["true"]))
+    rate = profile.set_index("statistic")["estimate"]
+    assert rate["no_answer_rate"] > 0.5 and 0 < rate["accept_true"] < 1
 
 
 def test_without_a_ceiling_the_usual_size_is_asked(world):

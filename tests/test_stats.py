@@ -198,7 +198,7 @@ def test_what_is_concluded_and_what_such_a_run_detects():
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("task", ["exact_model", "lineup", "binary_self", "pairwise_self"])
 def test_no_answer_at_all(task, scored):
-    """H 0.00, A -1.00, J 0.00 [-0.01, 0.01], p = 1.000 was what scores alone gave."""
+    """H 0.00, A -1.00, J 0.00 [-0.01, 0.01], p = 1.000 was what scores alone gave, and 100 % without an answer."""
     if task == "pairwise_self":
         frame = both_orders([(None, None)] * 12)
     else:
@@ -206,12 +206,14 @@ def test_no_answer_at_all(task, scored):
     frame["score"] = np.random.default_rng(0).random(len(frame)) if scored else None
     table = recognition_table(frame, **FAST)
     estimated = table[table["estimate"].notna()]
-    scores = {"auc", "auc_within_prompt", *["mean_probability"] * (task == "pairwise_self")} if scored else set()
-    assert {*estimated["statistic"]} == {"no_answer_rate"} | scores
-    assert (estimated.query("statistic == 'no_answer_rate'")["estimate"] == 1).all()
+    scores = {"auc", "auc_within_prompt", *["mean_probability"] * (task == "pairwise_self")}
+    assert {*estimated["statistic"]} == (scores if scored else {"no_answer_rate"})
+    assert scored or (estimated["estimate"] == 1).all()
     rest = table[table["estimate"].isna()]
     assert rest[["low", "high", "p", "p_holm", "p_permutation"]].isna().all(axis=None)
-    assert row(table, "self_accuracy", frame["evaluator_model"].iloc[0])["note"] == "not_estimable; no_answer"
+    assert row(table, "self_accuracy", frame["evaluator_model"].iloc[0])["note"] == (
+        "not_estimable; scores_alone" if scored else "not_estimable; no_answer"
+    )
 
 
 def test_who_answers_nothing_is_nobodys_peer_and_in_no_comparison():

@@ -230,10 +230,10 @@ JURY = ["jury", "--people", "1", "--models", "openai:gpt-4-turbo", "--jurors"]
 
 @pytest.mark.parametrize(("arguments", "said", "faults", "why", "kept"), [
     ([*RECOGNISE, "openai:x", "--allow-strangers"], "YES", (), "no model that was asked wrote any", "answers/"),
-    ([*RECOGNISE, "openai:x", "--authors", "Anna=openai:x"], "", (), "no reply holds an answer", "answers/"),
-    (["identity", "--models", "gpt-4-turbo", "--limit", "1"], "", ["400"], "no reply holds an answer", "04_identity/"),
-    ([*JURY, "openai:x,openai:y,openai:z"], "xyzzy {", (), "no reply holds an answer", "06_jury/"),
-    ([*JURY, "openai:x"], "", (), "no reply holds an answer", "06_jury/"),
+    ([*RECOGNISE, "openai:x", "--authors", "Anna=openai:x"], "", (), "no question was answered", "answers/"),
+    (["identity", "--models", "gpt-4-turbo", "--limit", "1"], "", ["400"], "no question was answered", "04_identity/"),
+    ([*JURY, "openai:x,openai:y,openai:z"], "xyzzy {", (), "no question was answered", "06_jury/"),
+    ([*JURY, "openai:x"], "", (), "no question was answered", "06_jury/"),
 ])  # fmt: skip
 def test_a_study_without_its_number_says_why_and_where_the_answers_are(
     arguments, said, faults, why, kept, server, texts, own_store, tmp_path

@@ -29,6 +29,19 @@ JURY_COLUMNS = {
     "condition": "round",
     "evaluator": "juror",
 }
+# what it means that somebody answers nothing, where it is not that no reply can be read
+SILENT = {"identity": "no probe says who it is", "log": "no sample has a score"}
+UNREAD = "no reply holds an answer that can be read"
+# why a number is missing, by its note
+MISSING = {
+    "no_answer": "no question was answered",
+    "scores_alone": "the records hold scores and no answers; read the AUC",
+    "wrote_nothing": (
+        "it compares a model's own texts with others', "
+        "and no model that was asked wrote any of these"
+    ),
+    "one_source": "it compares people with the model, and only one of the two has scores",
+}
 # what is asked for by these names need not be among a result's rows
 ALWAYS_KNOWN = {"jury": STATISTICS, "recognition": [results.BOOTSTRAP]}
 
@@ -36,14 +49,14 @@ ALWAYS_KNOWN = {"jury": STATISTICS, "recognition": [results.BOOTSTRAP]}
 def main_statistics(result: Estimates) -> list[str]:
     """Return the statistics of a result that are read first, as far as it has them; else all.
 
-    Where an evaluator answers nothing, the rate that says so is among them.
+    Where an evaluator has scores alone, the AUC is among them.
     """
     statistics = list(result["statistic"].unique())
-    main = [name for name in KINDS[result.kind].main if name in statistics]
-    if not main:
-        return statistics
-    never_answers = result["statistic"].isin(NO_ANSWER) & (result["estimate"] == 1)
-    return [*main, *result["statistic"][never_answers].unique()]
+    candidates = KINDS[result.kind].main
+    if result["note"].str.contains("scores_alone", na=False).any():
+        candidates = (*candidates, "auc")
+        statistics = list(result.dropna(subset="estimate")["statistic"].unique())
+    return [name for name in candidates if name in statistics] or statistics
 
 
 def table(
@@ -145,31 +158,27 @@ def why_without_value(result: Estimates) -> str:
     rows = result[(result["statistic"] == number) & ~result["task"].isin(BASELINES)]
     if rows.empty or rows["estimate"].notna().any():
         return ""
-    rates = result.loc[result["statistic"] == "no_answer_rate", "estimate"]
-    notes = rows["note"].str
-    if notes.contains("no_answer").all() or (len(rates) and (rates == 1).all()):
-        why = "no reply holds an answer that can be read"
-    elif notes.contains("wrote_nothing").all():
-        why = (
-            "it compares a model's own texts with others', "
-            "and no model that was asked wrote any of these"
-        )
-    elif notes.contains("one_source").all():
-        why = "it compares people with the model, and only one of the two has scores"
-    else:
-        why = "too few replies hold an answer that can be read"
-    return f"There is no {number} here: {why}."
+    for note, why in MISSING.items():
+        if rows["note"].str.contains(note).all():
+            return f"There is no {number} here: {why}."
+    return f"There is no {number} here: too few replies hold an answer that can be read."
 
 
 def silence(result: Estimates) -> list[str]:
-    """Return a sentence on the evaluators without a single readable answer; [] without any."""
+    """Return a sentence on the evaluators that never answer; [] without any.
+
+    Who has a value of the main number does: in identity, whoever denies its name outside probes.
+    """
     rates = result[result["statistic"] == "no_answer_rate"]
     lowest = rates.groupby("evaluator")["estimate"].min()
+    is_main = result["statistic"] == MAIN_NUMBER.get(result.kind)
+    answering = result.loc[is_main & result["estimate"].notna(), "evaluator"]
     names = result.names or {}
-    silent = [names.get(name, name) for name in lowest.index[lowest == 1] if name]
-    if not silent:
+    silent = lowest.index[lowest == 1].difference(answering)
+    who = ", ".join(names.get(name, name) for name in silent if name)
+    if not who:
         return []
-    return [f"No reply of {', '.join(silent)} holds an answer that can be read (no answer: 100 %)."]
+    return [f"{who}: {SILENT.get(result.kind, UNREAD)} (no answer: 100 %)."]
 
 
 def verdict(result: Estimates) -> str:

@@ -92,6 +92,8 @@ class Estimates(Records):
     def __repr__(self) -> str:
         main = KINDS[self.kind].main if self.kind else ()
         is_main = self["statistic"].isin(main) if "statistic" in self else pd.Series(dtype=bool)
+        if "note" in self:
+            is_main &= ~self["note"].str.contains("scores_alone", na=False)
         if is_main.all() or not is_main.any():
             return as_text(self.short())
         rows = f"{is_main.sum()} of {len(self)} rows"
@@ -127,9 +129,7 @@ class Estimates(Records):
 
     def drawn(self) -> dict[str, pd.DataFrame]:
         """Return the tables to draw: the main one with all methods and policies of these rows."""
-        keys = ["evaluator"]
-        if self.kind != "identity":  # of which the families are drawn
-            keys += ["task", "condition"]
+        keys = ["evaluator", "task", "condition"]
         table = self.tables[self.kind]
         here = pd.MultiIndex.from_frame(self[keys].fillna(""))
         of_table = pd.MultiIndex.from_frame(table[keys].fillna(""))
@@ -189,8 +189,6 @@ def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:
 
     They keep all that was measured: the table itself and `more`, the records and display names.
     """
-    if isinstance(statistics, str):
-        statistics = [statistics]
     for name in statistics:
         check_one_of("statistics", name, table["statistic"].unique())
     rows = table

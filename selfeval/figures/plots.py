@@ -163,30 +163,14 @@ def claims(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw what a model accepts of claims, and how often it names itself unasked."""
     differences = ["claim_discrimination", "susceptibility"]
     rows = estimates(tables["identity"], *differences, "abstain", "neutral_right")
-    rows = rows.query("task == '' and condition == ''")
     null = rows["statistic"].map(dict.fromkeys(differences, 0.0))
     rows = rows.assign(panel=rows["statistic"].map(TITLES), null=null)
     return intervals(rows, "share, or difference of shares", names)
 
 
-def acceptance(tables: Mapping, names: Mapping) -> Drawing | None:
-    """Draw claim discrimination by family of templates, of which a few allow but a hint."""
-    rows = estimates(tables["identity"], "claim_discrimination")
-    rows = rows.query("task != '' and condition == ''").dropna(subset="estimate")
-    sizes = rows.groupby("task")["clusters"].transform(_span)
-    rows = rows.assign(panel=rows["task"] + "\nn " + sizes)
-    return intervals(rows, "claim discrimination", names, limits=(-1.03, 1.03))
-
-
-def _span(sizes: pd.Series) -> str:
-    """Return the range of counts, or the one that all have."""
-    ends = dict.fromkeys([f"{sizes.min():.0f}", f"{sizes.max():.0f}"])
-    return " to ".join(ends)
-
-
 def survival(tables: Mapping, names: Mapping) -> Drawing | None:
     """Draw the share of conversations that kept their identity, by turn of pressure."""
-    rows = default_rows(tables["identity"]).query("task == '' and condition == ''")
+    rows = default_rows(tables["identity"])
     rows = rows[rows["statistic"].str.startswith("survival@")].dropna(subset="estimate")
     turn = rows["statistic"].str.removeprefix("survival@").astype(float)
     rows = rows.assign(x=turn, y=rows["estimate"], panel=rows["evaluator"])
@@ -261,7 +245,7 @@ PLOTS = {  # of each kind of result, the main one first
         "roc": roc,
     },
     "implicit": {"readings": readings},
-    "identity": {"claims": claims, "acceptance": acceptance, "survival": survival},
+    "identity": {"claims": claims, "survival": survival},
     "jury": {
         "areas": of_arms(
             "share of pairs ordered rightly: .5 is chance",

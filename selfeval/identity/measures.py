@@ -8,9 +8,13 @@ The template is what was sampled; its paraphrases, foils, languages and repeats 
 statistic is a mean over templates, all alike in weight, so that who ignores the claim has claim
 discrimination 0 however unevenly replies were lost. A conversation counts by its last turn. Name
 and maker are read apart, and the name decides: "Nova Pro, made by Alibaba" adopts Nova Pro, so
-stances here are those by the name. Errors (stance null) are left out of every rate but
-`error_rate`, which has all turns, and `no_answer_rate`. A reply that says nothing about who is
-speaking (`none`) accepts nothing.
+stances here are those by the name.
+
+No reply (stance null: it failed, or is empty or unreadable) is left out of every rate but
+`error_rate`, which has all turns, and `no_answer_rate`. No answer is also a reply that names nobody
+(`abstain`, `none`). It accepts nothing, but where it is all that there is, nothing was measured: a
+model without any answer has no rate of claims, nor has an arm in which every reply is `none`. Who
+denies its name has answered, even if only in its free replies: "I'm not X", then "unknown".
 
     accept_true, accept_false, accept_placebo, accept_mention
                              claims accepted, by arm (false: far and near)
@@ -18,9 +22,8 @@ speaking (`none`) accepts nothing.
     abstain                  over all arms
     over_denial              true arm: denied, other or foil (a coarse answer, or none, denies
                              nothing)
-    error_rate               turns without an answer
-    no_answer_rate           conversations that end without a word of who is speaking: an error,
-                             abstain or none
+    error_rate               turns without a reply
+    no_answer_rate           conversations that end without an answer: no reply, abstain or none
     consistency              chance that two repeats of a situation give the same identity: sum of
                              c (c - 1) over n (n - 1), unbiased; coarse counts as truth, replies
                              without any identity are left out
@@ -65,7 +68,8 @@ from selfeval.statistics.tests import z_scores
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
 RIGHT = ["truth", "coarse"]
-STANCES = (*RIGHT, "foil", "other", "denied", "conflict", "abstain", "none")
+ANSWERS = (*RIGHT, "foil", "other", "denied", "conflict")  # others name nobody
+STANCES = (*ANSWERS, "abstain", "none")
 BY = {"model": "evaluator", "family": "task", "condition": "condition"}  # record's column: table's
 SITUATION = (*BY, *"template_id variant arm language truth foil".split())
 READINGS = {  # how a statistic ends: the column it is read from
@@ -137,12 +141,11 @@ def identity_table(
     differences, inverts the default interval; p_holm adjusts it over all groups of the table. n:
     replies.
 
-    Notes: not_estimable (no such replies: NaN); no_answer (all turns failed); only_abstains (no
-    conversation ends with a word of who is speaking); no_interval (an estimate without one:
-    nothing varies); constant_answer (a model that accepts everything or nothing); few_templates
-    (below 20: intervals are wide or optimistic); unpaired_templates (some lack one of the two arms
-    and are left out); few_expected (d' with fewer than 10 acceptances in an arm: biased);
-    constant.
+    Notes: not_estimable (no such replies, or nothing read in them: NaN); no_answer (it never says
+    who it is); no_interval (an estimate without one: nothing varies); constant_answer (a model that
+    accepts everything or nothing); few_templates (below 20: intervals are wide or optimistic);
+    unpaired_templates (some lack one of the two arms and are left out); few_expected (d' with fewer
+    than 10 acceptances in an arm: biased); constant.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     templates = _per_template(number_templates(records, by), by)
@@ -187,7 +190,7 @@ def sibling_table(records: pd.DataFrame) -> pd.DataFrame:
     `identity_table`.
     """
     replies = number_templates(records, ["model"])
-    replies = replies[replies["final"] & replies["stance"].notna()]
+    replies = replies[replies["final"] & replies["stance"].notna() & replies["counts"]]
     adopted = replies["stance"] == "foil"
     share = adopted.groupby([replies["model"], replies["template"], replies["arm"]]).mean()
     both = share.unstack("arm").reindex(columns=[*FALSE]).dropna()
@@ -265,11 +268,7 @@ def _comparison(
 
 def _measures(templates: Templates) -> list[Measure]:
     """Return the statistics of one group: rates, differences, and d' with its criterion."""
-    all_failed = templates.value["error_rate"].eq(1).all()
-    says_nothing = templates.value["no_answer_rate"].eq(1).all()
-    silent = (all_failed, "no_answer")
-    evasive = (says_nothing and not all_failed, "only_abstains")
-
+    silent = (templates.value["silent"].eq(1).all(), "no_answer")
     true, false = zip(*CLAIMS.values(), strict=True)
     (accept_true, accept_false), some_lack_one = templates.sides(true, false)
     is_constant = np.isin(accept_true.value + accept_false.value, (0, 2))
@@ -278,17 +277,13 @@ def _measures(templates: Templates) -> list[Measure]:
         tuple(CLAIMS),
         accept_true - accept_false,
         test=INVERTED,
-        notes=[silent, unpaired, (is_constant, "constant_answer"), evasive],
+        notes=[silent, unpaired, (is_constant, "constant_answer")],
         resampled=True,
     )
     (told, untold), some_lack_one = templates.sides(["foil_false"], ["foil_neutral"])
     unpaired = (some_lack_one, "unpaired_templates")
-    susceptibility = Measure(
-        ["susceptibility"],
-        told - untold,
-        test=INVERTED,
-        notes=[silent, unpaired, evasive],
-    )
+    notes = [silent, unpaired]
+    susceptibility = Measure(["susceptibility"], told - untold, test=INVERTED, notes=notes)
     rates = Measure(RATES, templates.rate(RATES))
     return [rates, discrimination, susceptibility, *_sensitivity(templates)]
 
@@ -356,27 +351,28 @@ def _per_template(replies: pd.DataFrame, by: Sequence[str]) -> Templates:
     Rows are templates, by the columns `by` and `template`.
     """
     final = replies[replies["final"]]
-    arm = final["arm"]
     stance = final["stance"]
-    answered = stance.notna()
+    replied = final[stance.notna()]
+    counted = replied[replied["counts"]]
+    claim = counted["claim"]
     shares = {  # statistic: its value and its replies, by template
         "error_rate": _share(replies, replies["stance"].isna()),
-        "no_answer_rate": _share(final, ~answered | stance.isin(["abstain", "none"])),
-        "abstain": _share(final[answered], stance == "abstain"),
-        "neutral_right": _share(final[answered & (arm == "neutral")], final["right"]),
+        "no_answer_rate": _share(final, ~stance.isin(ANSWERS)),
+        "silent": _share(final, final["silent"]),
+        "abstain": _share(replied, stance == "abstain"),
+        "neutral_right": _share(counted[claim == "neutral"], final["right"]),
         "over_denial": _share(
-            final[answered & (arm == "true")],
+            counted[claim == "true"],
             stance.isin(["denied", "other", "foil"]),
         ),
-        "consistency": _consistency(final[answered]),
-        **_adopted_foils(final[answered]),
+        "consistency": _consistency(counted),
+        **_adopted_foils(counted),
     }
-    for claim in ("true", "false", "placebo", "mention"):
-        is_asked = arm.isin(FALSE) if claim == "false" else arm == claim
+    for name in ("true", "false", "placebo", "mention"):
         for reading in READINGS:
-            accepted = final[f"accepted{reading}"]
-            read = final[is_asked & (accepted >= 0)]
-            shares[f"accept_{claim}{reading}"] = _share(read, accepted == 1)
+            accepted = counted[f"accepted{reading}"]
+            read = counted[(claim == name) & (accepted >= 0)]
+            shares[f"accept_{name}{reading}"] = _share(read, accepted == 1)
 
     units = replies.drop_duplicates("unit").set_index("unit").sort_index()
     value = pd.DataFrame(index=units.index)
@@ -456,7 +452,9 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     Beside the labels they have `template`, `arm`, `stance` (by the name), `accepted`,
     `accepted_by_maker` and `accepted_by_both` (1, 0, -1 for null), `right`, `foil`, `named`,
     `situation`, `conversation` (a repeat of a situation), `turn` and `final`: whether it is the
-    last turn of its conversation.
+    last turn of its conversation. `claim` is the arm, false-far and false-near alike. `silent`:
+    nobody is named or denied in the whole group; `counts`: something is said in the group and arm,
+    so that there are rates of it.
     """
     frame = _check_replies(records)
     situation = frame.groupby([*SITUATION], dropna=False, sort=False).ngroup()
@@ -478,7 +476,16 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         turn=turn,
         final=turn == turn.groupby(conversation).transform("max"),
     )
-    return replies.assign(unit=replies.groupby([*by, "template"], sort=True).ngroup())
+    replies["unit"] = replies.groupby([*by, "template"], sort=True).ngroup()
+    replies["claim"] = replies["arm"].replace(dict.fromkeys(FALSE, "false"))
+    denials = records[(records["source"] == "reply") & (records["stance"] == "denied")]
+    group = pd.MultiIndex.from_frame(replies[[*by]])
+    denies = group.isin(pd.MultiIndex.from_frame(denials[[*by]]))
+    ends_answered = replies["final"] & stance.isin(ANSWERS)
+    replies["silent"] = ~ends_answered.groupby(group).transform("any") & ~denies
+    ends_read = replies["final"] & stance.isin([*ANSWERS, "abstain"])
+    is_arm_read = ends_read.groupby([group, replies["claim"]]).transform("any")
+    return replies.assign(counts=is_arm_read & ~replies["silent"])
 
 
 def _acceptance(stance: pd.Series, arm: pd.Series) -> np.ndarray:

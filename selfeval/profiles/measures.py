@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from selfeval import api
 from selfeval.estimates.comparisons import compare
 from selfeval.figures.estimates import Estimates
+from selfeval.identity.measures import ANSWERS, READOUT, RIGHT
 from selfeval.profiles.run import FORM, Answers
 from selfeval.providers.models import display_names
 from selfeval.statistics.intervals import Area, mover
@@ -18,6 +19,8 @@ from selfeval.statistics.table import adjust_p
 from selfeval.statistics.tests import detectable_difference, holm, inverted_p
 
 QUESTIONS: Mapping[str, dict] = FORM["rows"]
+# share of questions without an answer above which a model hardly ever answers
+MOSTLY = 0.5
 LEVEL = 0.95
 Z = float(ndtri((1 + LEVEL) / 2))
 # standard deviation, per chat with its twin, of an area without any knowledge (Noether 1987)
@@ -81,7 +84,6 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
         chats = rows["clusters"].where(rows["estimate"].notna())
         rows["detectable"] = detectable_difference(chats, sd=SD_OF_AUC)
-    rows["conclusion"] = rows["conclusion"].mask(rows["no_answer_rate"] == 1, "answers nothing")
     return rows
 
 
@@ -89,6 +91,8 @@ def said(row: Mapping) -> str:
     """Return in a sentence what a row found, and what it could have missed."""
     form = QUESTIONS[row["question"]]
     conclusion = row["conclusion"]
+    if conclusion == "constant answer" and hardly(row):  # silence is no habit of answering
+        conclusion = "no evidence"
     sentences = FORM["says"] | form["says"]
     sentence = sentences.get(conclusion, sentences["too few answers"])
     if conclusion == "no evidence" and pd.notna(row["detectable"]):
@@ -97,10 +101,19 @@ def said(row: Mapping) -> str:
     return sentence
 
 
+def hardly(row: Mapping) -> str:
+    """Return the sentence that an estimate is of few answers among many questions; "" else."""
+    rate = row["no_answer_rate"]
+    if not rate > MOSTLY or pd.isna(row["estimate"]):
+        return ""
+    return f"{QUESTIONS[row['question']]['hardly']} ({100 * rate:.0f} % no answer)."
+
+
 def quotes(answers: Answers) -> pd.DataFrame:
     """Return the first right and the first wrong reply of each model to each question.
 
-    Columns: `model`, `question`, `is_right`, what was `asked` and the `reply`.
+    Then the first without an answer. Columns: `model`, `question`, `is_right` (null without an
+    answer), what was `asked` and the `reply`, of jurors what their score says.
     """
     found = [*_texts_claimed(answers), *_names_accepted(answers), *_verdicts(answers)]
     columns = ["model", "question", "is_right", "asked", "reply"]
@@ -109,41 +122,48 @@ def quotes(answers: Answers) -> pd.DataFrame:
 
 
 def _texts_claimed(answers: Answers) -> Iterator[tuple]:
-    """Yield every answer about a text that is right or wrong."""
+    """Yield every answer about a text, and whether it is right."""
     for row in answers.recognition:
-        if row["is_correct"] is None or pd.isna(row["is_correct"]):
-            continue
+        is_right = None if pd.isna(row["is_correct"]) else bool(row["is_correct"])
         whose = "Its own text"
         if row["true_model"] != row["evaluator_model"]:
             whose = f"A text by {row['true_model_display']}"
         asked = f"{whose}: “{row['text_preview']} …”"
-        yield row["evaluator_model"], "recognition", bool(row["is_correct"]), asked, row["reply"]
+        yield row["evaluator_model"], "recognition", is_right, asked, row["reply"]
 
 
 def _names_accepted(answers: Answers) -> Iterator[tuple]:
     """Yield the name that a model gave after each claim about it, and whether that is right."""
     for row in answers.identity:
-        if row["source"] != "readout" or row["arm"] == "neutral" or pd.isna(row["accepts"]):
+        if row["source"] != READOUT or row["arm"] == "neutral":
             continue
-        is_true = row["arm"] == "true"
-        claimed = row["truth"] if is_true else row["foil"]
+        is_right = None
+        if row["name_stance"] in ANSWERS:
+            is_right = row["name_stance"] in RIGHT
+        claimed = row["truth"] if row["arm"] == "true" else row["foil"]
         asked = f"Told that it is {claimed}, then asked for its name and maker"
-        yield row["model"], "identity", bool(row["accepts"]) == is_true, asked, row["reply"]
+        yield row["model"], "identity", is_right, asked, row["reply"]
 
 
 def _verdicts(answers: Answers) -> Iterator[tuple]:
-    """Yield every verdict that takes a side, and the last words of whom it is about."""
+    """Yield every verdict but those between the sides, and the last words of whom it is about."""
     for model, verdicts in answers.jury.items():
         last_words = {}
         for talk in verdicts.conversations.to_dict("records"):
             last_words[talk["conversation_id"]] = talk["turns"][-1]["text"]
         for row in verdicts.to_dict("records"):
-            if pd.isna(row["score"]) or row["score"] == 0.5:
+            score = row["score"]
+            if score == 0.5:
                 continue
             is_person = row["source"] == "human"
             whom = "A person" if is_person else "The model"
             asked = f"{whom} said: “{last_words[row['conversation_id']]}”"
-            yield model, "jury", (row["score"] > 0.5) == is_person, asked, row["reply"]
+            is_right = None
+            reply = row["reply"]
+            if pd.notna(score):
+                is_right = (score > 0.5) == is_person
+                reply = f"A score of {score:.2f}: 0 is surely a model, 1 surely a person."
+            yield model, "jury", is_right, asked, reply
 
 
 def changes(now: Results, before: Results) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from selfeval.profiles.measures import QUESTIONS, said
+from selfeval.profiles.measures import QUESTIONS, hardly, said
 from selfeval.providers.models import display_names
 from selfeval.results import BOUNDS, estimate_text, p_text, shortened
 from selfeval.secrets import redact, visible
@@ -18,6 +18,8 @@ from selfeval.secrets import redact, visible
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
 
+# kinds of replies, by whether they are right
+KINDS = {True: "right", False: "wrong", None: "no answer"}
 QUOTED = 300  # characters of a reply, and of what it answers
 HEADS = ("", "estimate and 95 % interval", "answer", "would be found", "n", "no answer")
 SCALE = "0 is chance, 1 is perfect (of the jury: 2 AUC − 1)"
@@ -40,7 +42,8 @@ def cells(row: Mapping) -> list[str]:
     units = row["clusters"]
     size = "" if pd.isna(number) else f"{number:.0f} ({units:.0f} {form['unit']})"
     silent = "" if pd.isna(row["no_answer_rate"]) else f"{row['no_answer_rate']:.0%}"
-    return [form["question"], f"{form['number']} {bounds}", said(row), found, size, silent]
+    question = f"{form['question']} {hardly(row)}".rstrip()
+    return [question, f"{form['number']} {bounds}", said(row), found, size, silent]
 
 
 def as_text(rows: pd.DataFrame, changes: pd.DataFrame) -> str:
@@ -130,7 +133,7 @@ def write(
         parts.append(_picture(drawing, rows))
     if len(changes):
         parts += ["<h2>Has it changed?</h2>", _changes(changes)]
-    parts += ["<h2>Replies, right and wrong</h2>", *_quotes(quotes, names)]
+    parts += ["<h2>Replies: right, wrong and no answer</h2>", *_quotes(quotes, names)]
     parts += ["<h2>What was asked</h2>", *_asked(asked)]
     return PAGE.substitute(title=clean(heading), body="\n".join(parts))
 
@@ -162,9 +165,9 @@ def _quotes(quotes: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
         who = "The jury" if row["question"] == "jury" else names[row["model"]]
         if row["question"] == "jury" and len(names) > 1:
             who = f"The jury, of {names[row['model']]}"
-        verdict = "right" if row["is_right"] else "wrong"
+        verdict = KINDS[row["is_right"]]
         parts.append(f"<p>{clean(_shown(row['asked']))}<br><b>{clean(who)}, {verdict}:</b></p>")
-        parts.append(f"<blockquote>{clean(_shown(row['reply']))}</blockquote>")
+        parts.append(f"<blockquote>{clean(_shown(row['reply'] or '(empty)'))}</blockquote>")
     return parts
 
 

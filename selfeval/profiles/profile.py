@@ -35,8 +35,9 @@ class Profile:
     """What models know about themselves.
 
     rows: one per model and question (`selfeval.profiles.measures.rows_of`). quotes: a right and a
-    wrong reply each. changes: since an earlier profile, empty without one. asked: in words, what
-    was asked of whom, when and at what price. answers, results: what these come from.
+    wrong reply each, and one without an answer. changes: since an earlier profile, empty without
+    one. asked: in words, what was asked of whom, when and at what price. answers, results: what
+    these come from.
     """
 
     rows: pd.DataFrame

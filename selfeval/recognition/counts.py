@@ -20,9 +20,10 @@ from selfeval.records.tasks import CLAIMS, NAMING, PAIRS
 
 NONE = "none"  # label in confusion tables: no answer
 NOT_SELF = "not_self"  # label in confusion tables: the answer "not mine"
+NO_REPLY = -2  # in place of an answer, where the records have no reply either
 SCORED = 0.9  # share of an evaluator's rows that must have a score before one speaks of them
 OTHER_TEXT = ["position", "other_model", "other_text_id"]  # of pairs
-OPTIONAL = ["predicted_model", "predicted_self", "score", *OTHER_TEXT]
+OPTIONAL = ["predicted_model", "predicted_self", "score", "reply", *OTHER_TEXT]
 QUESTION = ["task_type", "condition", "evaluator_model", "text_id", *OTHER_TEXT, "repeat"]
 TEXT = ["true_model", "prompt_id", "prompt_used", "sample", "text_full", "text_preview"]
 
@@ -38,7 +39,7 @@ class Tally:
 
     prompt, evaluator, author, answer, position: one integer per row. In naming tasks `answer` is
     the index of the author that was named, len(authors) for another name; in the others it is 1 for
-    "mine" and 0 for "not mine". -1 is no answer.
+    "mine" and 0 for "not mine". -1 is no answer, `NO_REPLY` neither answer nor reply.
 
     Pairs have `position` (1 or 2, where the own text stood, 0 unknown) and `pair`, one code for an
     evaluator and its two texts; their authors are the rivals. Rows of neutral judges, who wrote
@@ -80,6 +81,19 @@ class Tally:
     def heard(self) -> np.ndarray:
         """Which evaluators gave any answer."""
         return np.bincount(self.evaluator, self.answer >= 0, len(self.evaluators)) > 0
+
+    @property
+    def scores_alone(self) -> np.ndarray:
+        """Which evaluators have scores, and neither an answer nor a reply."""
+        size = len(self.evaluators)
+        replied = np.bincount(self.evaluator, self.answer != NO_REPLY, size) > 0
+        return ~replied & (np.bincount(self.evaluator, ~np.isnan(self.score), size) > 0)
+
+    @property
+    def silence(self) -> list[tuple[np.ndarray, str]]:
+        """Which evaluators are without an answer, with the note that says why."""
+        alone = self.scores_alone
+        return [(~self.heard & ~alone, "no_answer"), (alone, "scores_alone")]
 
     def count(self, rows=None, weights=None) -> np.ndarray:
         """Count rows (a mask), or sum weights, by prompt, evaluator and author."""
@@ -183,6 +197,7 @@ def tallies(predictions: pd.DataFrame | Iterable[Tally]) -> Iterator[Tally]:
             "pair": -1,
             "named": name.mask(name == ""),
             "score": shares(frame["score"], "score"),
+            "no_reply": frame["reply"].isna(),
             "position": position.where(position.isin([1, 2]), 0).astype(int),
             "answer": -1,
         }
@@ -217,6 +232,7 @@ def _tally(design: dict, rows: pd.DataFrame) -> Tally:
         answer = index.get_indexer(rows["named"])
         is_another_name = (answer < 0) & rows["named"].notna()
         answer = np.where(is_another_name, len(authors), answer)
+    answer = np.where((answer < 0) & rows["no_reply"], NO_REPLY, answer)
     return Tally(
         **design,
         evaluators=evaluators,

@@ -272,12 +272,9 @@ def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
     every text or none, and "no evidence" of others and of pairs in which the own text always stood
     at the same place. "depends on no answers" where both policies say different things. Without an
     interval "answers nothing" of an evaluator without a single answer, "too few answers" of
-    others, and "" where the question does not arise. A model that never says which one it is
-    ("only_abstains") answers nothing either.
+    others, and "" where the question does not arise.
     """
     notes = set(str(row.note).split("; "))
-    if "only_abstains" in notes:
-        return "answers nothing"
     if pd.isna(row.estimate) or pd.isna(row.low):
         return _without_interval(notes)
     if "depends_on_no_answers" in notes:
@@ -291,13 +288,11 @@ def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
 
 def _without_interval(notes: set[str]) -> str:
     """Return the conclusion of a row without an interval."""
-    is_silent = "no_answer" in notes
-    has_one_side = bool(notes & {"one_source", "no_pairs"})
-    if is_silent and has_one_side:  # of a jury: there was no score at all
+    if "no_answer" in notes:
         return "answers nothing"
-    if has_one_side or notes & {"wrote_nothing", "no_scores"}:
+    if notes & {"wrote_nothing", "no_scores", "scores_alone", "one_source", "no_pairs"}:
         return ""
-    return "answers nothing" if is_silent else "too few answers"
+    return "too few answers"
 
 
 def side_of(chance: float, low, high):
