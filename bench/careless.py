@@ -624,7 +624,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'is_other=records[\\"evaluator_model\\"] != evaluator',
         'is_other=records[\\"evaluator_model\\"] == evaluator',
     ),
-    ("notebooks/04_identity.ipynb", '\\"abstain\\", \\"none\\", \\"no answer\\"]', '\\"abstain\\", \\"no answer\\"]'),
+    ("notebooks/04_identity.ipynb", '\\"abstain\\", \\"none\\", \\"no reply\\"]', '\\"abstain\\", \\"no reply\\"]'),
     (
         "notebooks/05_role_play.ipynb",
         'part_of.get(\\"text\\").str.split().str.len()',

@@ -54,7 +54,7 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
     if policy == "all":
         counted = tally.heard[tally.evaluator]
     accuracy = _accuracy("self_accuracy", tally, counted)
-    accuracy.notes = [*accuracy.notes, *tally.silence]
+    accuracy.notes = [*accuracy.notes, (~tally.heard, "no_answer")]
     measures = [accuracy]
     if policy != "all" or is_answered.all():
         accuracy.test = _chance_test(tally, is_answered, tally.answer == 1)
