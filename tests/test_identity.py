@@ -378,7 +378,7 @@ def test_replies_from_elsewhere_need_six_columns_and_what_is_filled_in_is_said(t
     by_maker = foreign()
     by_maker.loc[by_maker["arm"] == "true", "reply"] = "I was made by Alibaba Cloud."
     assert measured(by_maker)["accept_true"] == 1, "where no foil is named, none is accepted"
-    named = foreign(stance="none", scorer="me")  # a stance that somebody else gave stays
+    named = foreign(stance="denied", scorer="me")  # a stance that somebody else gave stays
     assert measured(named)["accept_true"] == 0
     assert measured(named.drop(columns="reply"))["accept_true"] == 0
 
