@@ -283,7 +283,7 @@ def test_probabilities_alone_pass_without_a_column_of_answers(tmp_path):
     own = frame["true_model"] == frame["evaluator_model"]
     frame["score"] = [min(max(draw.gauss(0.6 if mine else 0.4, 0.15), 0), 1) for mine in own]
     for source in forms(frame, tmp_path):
-        assert (estimates(source, "auc") > 0.7).all() and estimates(source, "no_answer_rate").isna().all()
+        assert (estimates(source, "auc") > 0.7).all() and estimates(source, "no_answer_rate").empty
 
 
 # no answer ------------------------------------------------------------------------------------------------------------

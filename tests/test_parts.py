@@ -169,13 +169,16 @@ def test_scores_alone_are_no_silence(capsys):
     rows[0]["score"] = None  # one is lost
     result = se.measure_recognition(rows, n_resamples=50)
     assert "100 %" not in capsys.readouterr().out
-    assert list(main_table(result).columns) == ["task", "evaluator", "auc", "n", "conclusion"]
+    assert {*result["statistic"]} == {"auc", "auc_within_prompt"} and why_without_value(result) == ""
     assert verdict(result) == "recognises: ant, bee" and "auc" in repr(result)
-    assert why_without_value(result).endswith("the records hold scores and no answers; read the AUC.")
 
     answered = [{**row, "predicted_self": row["score"] > 0.4} for row in rows if row["evaluator_model"] == "bee"]
     mixed = main_table(se.measure_recognition([*rows[:36], *answered], n_resamples=50)).set_index("evaluator")
-    assert mixed.loc["ant", "discrimination"] == "" and mixed.loc["ant", "conclusion"] == "recognises"
+    assert (
+        mixed.loc["ant", "discrimination"] == ""
+        and mixed.loc["ant", "auc"].startswith("1.00")
+        and mixed.loc["ant", "conclusion"] == "recognises"
+    )
     assert mixed.loc["bee", "discrimination"].startswith("1.00") and "no_answer_rate" not in mixed
 
 

@@ -35,7 +35,6 @@ UNREAD = "no reply holds an answer that can be read"
 # why a number is missing, by its note
 MISSING = {
     "no_answer": "no question was answered",
-    "scores_alone": "the records hold scores and no answers; read the AUC",
     "wrote_nothing": (
         "it compares a model's own texts with others', "
         "and no model that was asked wrote any of these"
@@ -52,11 +51,12 @@ def main_statistics(result: Estimates) -> list[str]:
     Where an evaluator has scores alone, the AUC is among them.
     """
     statistics = list(result["statistic"].unique())
-    candidates = KINDS[result.kind].main
-    if result["note"].str.contains("scores_alone", na=False).any():
-        candidates = (*candidates, "auc")
-        statistics = list(result.dropna(subset="estimate")["statistic"].unique())
-    return [name for name in candidates if name in statistics] or statistics
+    main = [name for name in KINDS[result.kind].main if name in statistics]
+    if not main:
+        return statistics
+    scored = result.loc[result["statistic"] == "auc", "evaluator"]
+    read = result.loc[result["statistic"].isin(main), "evaluator"]
+    return main if scored.isin(read).all() else [*main, "auc"]
 
 
 def table(

@@ -92,8 +92,6 @@ class Estimates(Records):
     def __repr__(self) -> str:
         main = KINDS[self.kind].main if self.kind else ()
         is_main = self["statistic"].isin(main) if "statistic" in self else pd.Series(dtype=bool)
-        if "note" in self:
-            is_main &= ~self["note"].str.contains("scores_alone", na=False)
         if is_main.all() or not is_main.any():
             return as_text(self.short())
         rows = f"{is_main.sum()} of {len(self)} rows"

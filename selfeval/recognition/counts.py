@@ -89,12 +89,6 @@ class Tally:
         replied = np.bincount(self.evaluator, self.answer != NO_REPLY, size) > 0
         return ~replied & (np.bincount(self.evaluator, ~np.isnan(self.score), size) > 0)
 
-    @property
-    def silence(self) -> list[tuple[np.ndarray, str]]:
-        """Which evaluators are without an answer, with the note that says why."""
-        alone = self.scores_alone
-        return [(~self.heard & ~alone, "no_answer"), (alone, "scores_alone")]
-
     def count(self, rows=None, weights=None) -> np.ndarray:
         """Count rows (a mask), or sum weights, by prompt, evaluator and author."""
         cell = np.ravel_multi_index((self.prompt, self.evaluator, self.author), self.shape)

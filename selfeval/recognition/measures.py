@@ -54,6 +54,7 @@ ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics 
     "f1",
     "position_bias",
 )
+OF_SCORES = ("auc", "mean_probability")  # how statistics of scores begin
 # Prompts below which Holm's adjustment holds less than it says.
 FEW_TESTED = 20
 CHANCE = {"discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF}
@@ -109,7 +110,6 @@ def recognition_table(
     not_estimable: no estimate (NaN).
     wrote_nothing: of J and the AUCs, no text here is its own.
     no_answer: the evaluator gave none. Only no_answer_rate and what rests on scores is estimable.
-    scores_alone: there are no replies, so no answers either; read the AUC.
     no_interval: an estimate without one, from a single prompt or where nothing varies.
     constant_answer: it claimed every text or none; a result, J = 0.
     few_prompts, few_texts: below 40, so intervals are wide and other methods' optimistic.
@@ -159,6 +159,8 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
         measures += [replace(m, labels={**m.labels, "policy": policy}) for m in of_policy]
     settings = replace(settings, unit="text" if tally.note else "prompt")
     table = write(measures, settings, task=tally.task, condition=tally.condition, note=tally.note)
+    gives_scores = table["evaluator"].isin(tally.evaluators[tally.scores_alone])  # and no answer
+    table = table[~gives_scores | table["statistic"].str.startswith(OF_SCORES)]
     if len(policies) > 1 and not is_pairs:
         table = _note_dependence(table)
     table = _ordered(table, is_pairs, len(policies) == 1)
@@ -236,9 +238,8 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     if not np.isnan(tally.score).all() and not tally.neutral:
         measures += auc_measures(tally.by_place() if tally.task in PAIRS else tally)
     if policy == "all":
-        replied = ~tally.scores_alone[tally.evaluator]
-        unanswered = tally.count(replied & (tally.answer < 0))
-        rate = Rate.of(unanswered.sum(2), tally.count(replied).sum(2))
+        unanswered = tally.count(tally.answer < 0)
+        rate = Rate.of(unanswered.sum(2), tally.count().sum(2))
         name = "no_answer_rate"
         if tally.neutral:
             name = "neutral_no_answer_rate"
@@ -254,8 +255,7 @@ def _of_single_texts(tally: Tally, policy: str) -> list[Measure]:
     differ = answers_differ(tally)
     for m in measures:
         by_author = m.value.ndim > 1
-        silence = [(_column(who, by_author), note) for who, note in tally.silence]
-        m.notes = [*m.notes, *silence]
+        m.notes = [*m.notes, (_column(~tally.heard, by_author), "no_answer")]
         if m.statistic in ("discrimination", "advantage"):
             m.notes.append((_column(differ, by_author), "answers_differ"))
     return measures
@@ -422,7 +422,6 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
 
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
     """Return precision, and the accuracy of each evaluator on the texts of each author."""
-    silence = tally.silence
     tally = tally.kept(tally.heard[tally.evaluator])
     cells = _counted_cells(tally, policy)
     claims = tally.count(claimed_rows(tally))
@@ -432,7 +431,7 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
         right = tally.count(tally.answer == tally.author)
     own_claims = (claims * cells.is_own).sum(2)
     precision = Rate.of(own_claims, claims.sum(2)).pick((cells.evaluator,), cells.wrote)
-    notes = [(~cells.wrote, "wrote_nothing"), *silence]
+    notes = [(~cells.wrote, "wrote_nothing"), (~tally.heard, "no_answer")]
     by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
     return [
         Measure("precision", precision, {"evaluator": tally.evaluators}, notes=notes),

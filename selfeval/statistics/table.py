@@ -290,7 +290,7 @@ def _without_interval(notes: set[str]) -> str:
     """Return the conclusion of a row without an interval."""
     if "no_answer" in notes:
         return "answers nothing"
-    if notes & {"wrote_nothing", "no_scores", "scores_alone", "one_source", "no_pairs"}:
+    if notes & {"wrote_nothing", "no_scores", "one_source", "no_pairs"}:
         return ""
     return "too few answers"
 
