@@ -205,23 +205,17 @@ def test_no_rows_are_one_sentence_and_nothing_is_asked(verb):
         EMPTY[verb](None)
 
 
-def test_a_figure_is_drawn_at_the_place_of_axes_and_other_plots_are_those_of_pandas(result):
+def test_a_figure_is_drawn_at_the_place_of_axes(result):
     fig, (left, right) = matplotlib.pyplot.subplots(1, 2)
     assert result.plot("claimed", ax=right) is right and left.figure.subfigs[0].axes[0].get_title()
     fig.draw_without_rendering()
-    assert isinstance(result.plot(), matplotlib.figure.Figure) and hasattr(result.plot.hist(), "bar")
+    assert isinstance(result.plot(), matplotlib.figure.Figure)
     matplotlib.pyplot.close("all")
 
 
-@pytest.mark.parametrize("how", [{"kind": "bar", "y": "estimate"}, {"x": "n", "y": "estimate"}])
-def test_a_plot_of_pandas_is_asked_for_by_its_kind_or_its_columns(result, how):
-    assert isinstance(result.plot(**how), matplotlib.axes.Axes)
-    matplotlib.pyplot.close("all")
-
-
-def test_rows_without_what_makes_them_estimates_are_plotted_by_pandas(result):
-    assert isinstance(result[["estimate"]].plot(), matplotlib.axes.Axes)
-    matplotlib.pyplot.close("all")
+def test_rows_without_what_makes_them_estimates_have_no_figure(result):
+    with pytest.raises(InputError, match=r"`plot` takes what `measure_\.\.\.` returned, with all its columns"):
+        result[["estimate"]].plot()
 
 
 def test_a_plain_program_ends_with_the_sentence_and_its_line(tmp_path):

@@ -1,7 +1,8 @@
 """Estimates, as the `measure_...` verbs return them: their kinds, and how they are drawn."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -85,9 +86,9 @@ class Estimates(Records):
     names: Mapping[str, str] | None = None
 
     @property
-    def plot(self) -> "Plotting":
+    def plot(self) -> Callable:
         """Draw the result: `result.plot()`, `result.plot("roc", ax=ax)`."""
-        return Plotting(self)
+        return partial(plot, self)
 
     def __repr__(self) -> str:
         main = KINDS[self.kind].main if self.kind else ()
@@ -134,27 +135,12 @@ class Estimates(Records):
         return self.tables | {self.kind: table[of_table.isin(here)]}
 
 
-class Plotting(pd.plotting.PlotAccessor):
-    """`result.plot()` is our figure of a result; `result.plot.scatter(...)` is that of pandas."""
-
-    def __init__(self, result: Estimates):
-        super().__init__(result)
-        self.result = result
-
-    def __call__(self, kind: str = "", **how):
-        """Draw as `selfeval.plot` does; with the name of a pandas plot, or x and y, as pandas."""
-        is_of_pandas = hasattr(pd.plotting.PlotAccessor, kind) or not how.keys().isdisjoint("xy")
-        if is_of_pandas or not (self.result.tables and self.result.is_complete()):
-            return super().__call__(kind=kind or "line", **how)
-        return plot(self.result, kind, **how)
-
-
 def check_measured(verb: str, result) -> None:
     """Raise `InputError` for what is no result, such as the answers behind one."""
-    if not isinstance(result, Estimates):
+    if not isinstance(result, Estimates) or not result.is_complete():
         given = type(result).__name__
-        taken = "what `measure_...` returned"
-        raise InputError(f"`{verb}` takes {taken}, not a {given}; measure it first.")
+        taken = "what `measure_...` returned, with all its columns"
+        raise InputError(f"`{verb}` takes {taken}, got {given}; measure it first.")
 
 
 @verb
