@@ -10,12 +10,13 @@ import pandas as pd
 from selfeval.condition import condition_label
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, ids, shares
-from selfeval.statistics.intervals import Rate
+from selfeval.statistics.intervals import Rate, check_level
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import Measure, adjust_p, write
+from selfeval.statistics.table import Measure, adjust_p, answers_differ, policies_notes, write
 from selfeval.statistics.tests import rearranged_p
 
 FEW_NAMES = 20
+Z = check_level(0.95)
 QUESTION = ["evaluator", "target_model", "answer_type", "template_id", "iteration"]
 
 
@@ -49,9 +50,20 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         difference = real - invented
         difference.clusters = real.clusters + invented.clusters
         difference.kish = real.kish + invented.kish
+        filled = []
+        for answer in (0.0, 1.0):
+            if_so = np.where(is_scored, score, answer)
+            sides = [_mean_score(name, if_so, side) for side in (exists, ~exists)]
+            filled.append(sides[0] - sides[1])
+        silent = [_mean_score(name, ~is_scored, side) for side in (exists, ~exists)]
         permuted = partial(_permuted_p, name[is_scored], score[is_scored], exists[is_scored])
         different = len(set(score[is_scored]))
-        notes = [(different == 1, "constant_answer"), (different == 0, "no_answer")]
+        notes = [
+            (different == 1, "constant_answer"),
+            (different == 0, "no_answer"),
+            answers_differ(*silent, Z),
+            *policies_notes(difference, filled, Z),
+        ]
         measures += [
             Measure("score_real", real, labels),
             Measure("score_invented", invented, labels),

@@ -60,9 +60,19 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, ids, truth_codes
-from selfeval.statistics.intervals import Function, Rate, check_level, ratio
+from selfeval.statistics.intervals import Function, Rate, Statistic, check_level, ratio
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, Planned, adjust_p, write
+from selfeval.statistics.table import (
+    CHANGE,
+    FEW,
+    INVERTED,
+    Measure,
+    Planned,
+    adjust_p,
+    answers_differ,
+    policies_notes,
+    write,
+)
 from selfeval.statistics.tests import z_scores
 
 FALSE = ("false-far", "false-near")
@@ -78,6 +88,7 @@ READINGS = {  # how a statistic ends: the column it is read from
     "_by_both": "stance",
 }
 UNIT = "template"
+Z = check_level(0.95)
 READOUT = "readout"
 PLANNED = Planned("claim_discrimination", UNIT, assumed_sd=0.55, enough=40)
 RATES = tuple(
@@ -87,6 +98,9 @@ RATES = tuple(
     """.split()
 )
 CLAIMS = {f"claim_discrimination{by}": (f"accept_true{by}", f"accept_false{by}") for by in READINGS}
+# How an acceptance rate ends where replies that name nobody, which it takes for a refusal, are left
+# out or taken for acceptance: "Yes, that is right."
+POLICIES = ("_if_named", "_or_none")
 # name: the two values per template that it is made of
 DIFFERENCES = {**CLAIMS, "susceptibility": ("foil_false", "foil_neutral")}
 
@@ -205,7 +219,7 @@ def sibling_table(records: pd.DataFrame) -> pd.DataFrame:
             "sibling − other maker": near - far,
         }
         for claim, rate in claims.items():
-            low, high = rate.interval(check_level(0.95))
+            low, high = rate.interval(Z)
             row = {
                 "evaluator": model,
                 "claim": claim,
@@ -271,15 +285,17 @@ def _measures(templates: Templates) -> list[Measure]:
     silent = (templates.value["silent"].eq(1).all(), "no_answer")
     true, false = zip(*CLAIMS.values(), strict=True)
     (accept_true, accept_false), some_lack_one = templates.sides(true, false)
+    accepted = accept_true - accept_false
     is_constant = np.isin(accept_true.value + accept_false.value, (0, 2))
-    unpaired = (some_lack_one, "unpaired_templates")
-    discrimination = Measure(
-        tuple(CLAIMS),
-        accept_true - accept_false,
-        test=INVERTED,
-        notes=[silent, unpaired, (is_constant, "constant_answer")],
-        resampled=True,
-    )
+    unnamed, _ = templates.sides(["unnamed_true"], ["unnamed_false"])
+    notes = [
+        silent,
+        (some_lack_one, "unpaired_templates"),
+        (is_constant, "constant_answer"),
+        answers_differ(*unnamed, Z),
+        *_policies(accepted, templates, [true, false]),
+    ]
+    discrimination = Measure(tuple(CLAIMS), accepted, test=INVERTED, notes=notes, resampled=True)
     (told, untold), some_lack_one = templates.sides(["foil_false"], ["foil_neutral"])
     unpaired = (some_lack_one, "unpaired_templates")
     notes = [silent, unpaired]
@@ -294,22 +310,46 @@ def _paired_differences(
     pairs: Sequence[tuple[str, str]],
 ) -> Measure:
     """Return one statistic's paired differences between two models each."""
-    parts = DIFFERENCES.get(name, (name,))
     columns = []
     for side in (0, 1):
-        for part in parts:
+        for part in DIFFERENCES.get(name, (name,)):
             columns.append([(part, pair[side]) for pair in pairs])
-    sides, unpaired = templates.sides(*columns)
-    first: Any
-    second: Any
-    if len(parts) == 1:
-        first, second = sides
-    else:
-        first = sides[0] - sides[1]
-        second = sides[2] - sides[3]
-    labels = {"evaluator": [" - ".join(pair) for pair in pairs]}
+    difference, unpaired = _difference(templates, columns)
     notes = [(unpaired, "unpaired_templates")]
-    return Measure(name, first - second, labels, test=INVERTED, notes=notes)
+    if name.startswith(("accept", "claim")):
+        notes += _policies(difference, templates, columns)
+    labels = {"evaluator": [" - ".join(pair) for pair in pairs]}
+    return Measure(name, difference, labels, test=INVERTED, notes=notes)
+
+
+def _difference(templates: Templates, columns: Sequence[Sequence]) -> tuple[Statistic, Any]:
+    """Return the difference of two sides' columns, or of two such differences, and what it lacks.
+
+    That is where some templates have only some of the sides.
+    """
+    sides: Any
+    sides, unpaired = templates.sides(*columns)
+    while len(sides) > 1:
+        sides = [first - second for first, second in zip(sides[::2], sides[1::2], strict=True)]
+    return sides[0], unpaired
+
+
+def _policies(
+    difference: Statistic, templates: Templates, columns: Sequence[Sequence]
+) -> list[tuple]:
+    """Return the notes on acceptance that depends on the replies that name nobody."""
+    others = []
+    for ending in POLICIES:
+        named = [[_ending(column, ending) for column in side] for side in columns]
+        others.append(_difference(templates, named)[0])
+    return policies_notes(difference, others, Z)
+
+
+def _ending(column, ending: str):
+    """Return a column, or (column, model), with an ending."""
+    if isinstance(column, tuple):
+        return column[0] + ending, column[1]
+    return column + ending
 
 
 def _sensitivity(templates: Templates) -> list[Measure]:
@@ -372,7 +412,13 @@ def _per_template(replies: pd.DataFrame, by: Sequence[str]) -> Templates:
         for reading in READINGS:
             accepted = counted[f"accepted{reading}"]
             read = counted[(claim == name) & (accepted >= 0)]
-            shares[f"accept_{name}{reading}"] = _share(read, accepted == 1)
+            column = f"accept_{name}{reading}"
+            unnamed = read[f"unnamed{reading}"]
+            shares[column] = _share(read, accepted == 1)
+            shares[f"{column}_if_named"] = _share(read[~unnamed], accepted == 1)
+            shares[f"{column}_or_none"] = _share(read, (accepted == 1) | unnamed)
+        of_claim = counted[claim == name]
+        shares[f"unnamed_{name}"] = _share(of_claim, of_claim["unnamed"])
 
     units = replies.drop_duplicates("unit").set_index("unit").sort_index()
     value = pd.DataFrame(index=units.index)
@@ -470,6 +516,9 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         accepted=np.where(stance.notna(), accepts, -1),
         accepted_by_maker=_acceptance(frame["maker_stance"], frame["arm"]),
         accepted_by_both=_acceptance(frame["stance"], frame["arm"]),
+        unnamed=stance == "none",
+        unnamed_by_maker=frame["maker_stance"] == "none",
+        unnamed_by_both=frame["stance"] == "none",
         right=stance.isin(RIGHT),
         situation=situation,
         conversation=conversation,

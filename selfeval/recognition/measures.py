@@ -31,7 +31,7 @@ from selfeval.reading.parsing import DOUBTFUL
 from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import neutral_measures, pair_measures
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, ratio
+from selfeval.statistics.intervals import Area, Count, Rate, Statistic, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
@@ -478,12 +478,6 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("balanced_accuracy", balanced_accuracy, who),
         Measure("f1", f1, who),
     ]
-
-
-class Count(Statistic):
-    """A number that is counted, without an interval."""
-
-    method = "count"
 
 
 def auc_measures(tally: Tally) -> list[Measure]:

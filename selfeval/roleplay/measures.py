@@ -21,14 +21,12 @@ second look. A high score proves nothing without human controls: read `auc` and 
     conformity_minus_sham, conformity_minus_reask
                         less the slope of that arm
     leniency            of a juror over the others, on the same answers
-    discrimination      mean score of people minus that of models
     auc, paired_accuracy
                         of people's scores against models'; within conversation and turn
-    identity_mean_score, identity_discrimination
-                        the same of a further dimension that jurors scored, by its name
+    identity_mean_score the same of a further dimension that jurors scored, by its name
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,9 +42,27 @@ from selfeval.roleplay.votes import (
     mean_over,
     read_votes,
 )
-from selfeval.statistics.intervals import BOUND, Area, Function, Rate, by_cluster, ratio, two_sides
+from selfeval.statistics.intervals import (
+    BOUND,
+    Area,
+    Function,
+    Rate,
+    Statistic,
+    by_cluster,
+    check_level,
+)
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import HALF, INVERTED, Measure, Planned, adjust_p, write
+from selfeval.statistics.table import (
+    HALF,
+    INVERTED,
+    Measure,
+    Planned,
+    adjust_p,
+    answers_differ,
+    policies_notes,
+    write,
+)
+from selfeval.statistics.tests import rearranged_p
 
 CONTRASTS = (
     ("debate", "reask"),
@@ -64,13 +80,16 @@ STATISTICS = tuple(
     """
     no_answer_rate mean_score mean_score_if_0 mean_score_if_1 difference leniency alpha icc_a1
     shift absolute_shift crossing conformity conformity_minus_sham conformity_minus_reask
-    discrimination auc paired_accuracy
+    auc paired_accuracy
     """.split()
 )
 SHARE = (0.0, 1.0)
-CHANCE = {"discrimination": 0.0, "auc": HALF, "paired_accuracy": HALF}
+CHANCE = {"auc": HALF, "paired_accuracy": HALF}
+# Conversations below which a mean difference is not tested.
+LEAST = 20
 # A difference of two arms.
 PLANNED = Planned("difference", "conversation", assumed_sd=0.15, enough=20)
+Z = check_level(0.95)
 PARTS = 5  # sums that a slope is made of: n, x, y, x², xy
 
 
@@ -85,17 +104,20 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror (""
     the jury), `author` whose answers (human | model, "" both), `condition` the round ("round=2").
-    Intervals: t over conversations on the jackknife, within 0 and 1 for mean scores and within
-    their range for agreement; Wilson at the effective sample size for rates; t on the logit scale
-    for areas. Where people and models are no pairs, each side counts its own conversations
-    (Obuchowski 1997, Welch 1947). p tests no effect (of auc and paired_accuracy that is .5) and
-    inverts the interval; p_holm adjusts it within statistic and source. conclusion and detectable:
-    see `stats.table`.
+    Intervals: t over conversations on the jackknife, within 0 and 1 for mean scores; Wilson at the
+    effective sample size for rates; t on the logit scale for areas; none for agreement. Where
+    people and models are no pairs, each side counts its own conversations (Obuchowski 1997, Welch
+    1947). p of areas tests .5 and inverts the interval; of differences it tests 0 by changing the
+    signs of whole conversations. p_holm adjusts it within statistic and source. conclusion and
+    detectable: see `stats.table`.
 
     Notes: not_estimable or no_interval; no_answer (not one score); one_source, no_pairs,
     peers_unknown (why); few_conversations (below 40: intervals are optimistic); reliability,
     consensus; no_verdict=K (answers judged without any score in the last round);
-    few_conversations_dominate (as many that weigh alike would be below 10).
+    few_conversations_dominate (as many that weigh alike would be below 10); untested (a difference
+    of fewer than 20 conversations, or with none in more than half); constant_answer;
+    answers_differ, depends_on_no_answers, too_few_answers (jurors without a score; by the jurors
+    who scored both, the rest taken for equal, the area lies elsewhere); too_few_conversations.
     """
     votes = read_votes(records)
     measures = []
@@ -110,11 +132,12 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     measures += differences(votes)
     measures += dimensions(records)
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic", "author"], chance=CHANCE, planned=PLANNED)
+    table = adjust_p(table, ["statistic", "author"], chance=CHANCE, planned=PLANNED)
+    return table.assign(detectable=table["detectable"].where(table["p"].notna()))
 
 
 def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the mean score of each further dimension per source, and people's less models'."""
+    """Yield the mean score of each further dimension per source."""
     given = []
     for scores in records.get("dimensions", ()):
         given.append(scores if isinstance(scores, dict) else {})
@@ -122,10 +145,9 @@ def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
     for name in scores:
         votes = read_votes(records.assign(score=scores[name]))
         for of_arm in votes.values():
-            for measure in (*means(of_arm), *against_humans(of_arm)):
-                is_of_jury = not measure.labels.get("evaluator")
-                if is_of_jury and measure.statistic in ("mean_score", "discrimination"):
-                    yield replace(measure, statistic=f"{name}_{measure.statistic}")
+            for measure in means(of_arm):
+                if measure.statistic == "mean_score":
+                    yield replace(measure, statistic=f"{name}_mean_score")
 
 
 def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
@@ -158,6 +180,24 @@ def per_conversation(values, cluster) -> np.ndarray:
     return np.stack([np.where(known, values, 0) * weight, weight], 1)
 
 
+def difference(name: str, values, cluster, labels: Mapping, n=None) -> Measure:
+    """Return a mean difference over conversations, tested by changing the signs of whole ones.
+
+    Without p (note `untested`) over fewer than 20 conversations, or where more than half of them
+    have no difference: with rare large jumps the interval of t holds the truth too seldom.
+    """
+    total, weight = by_cluster(per_conversation(values, cluster), cluster).T
+    of_conversation = total / weight
+    is_zero = np.abs(of_conversation) < BOUND
+    is_tested = len(is_zero) >= LEAST and is_zero.mean() <= HALF
+    p = np.nan, 0.0
+    if is_tested:
+        signed = np.stack([of_conversation, -of_conversation], 1)
+        p = rearranged_p(signed, of_conversation.sum())
+    mean = conversation_mean(values, cluster, n)
+    return Measure(name, mean, labels, test=lambda seed: p, notes=[(not is_tested, "untested")])
+
+
 def conversation_mean(values, cluster, n=None, within=None) -> Function:
     """Build the mean over conversations of the mean over their units (NaN left out)."""
     if n is None:
@@ -168,10 +208,6 @@ def conversation_mean(values, cluster, n=None, within=None) -> Function:
 
 def _mean(sums):
     return sums[..., 0] / sums[..., 1]
-
-
-def _mean_difference(sums):
-    return _mean(sums[..., :2]) - _mean(sums[..., 2:])
 
 
 def share(yes, known, cluster) -> Rate:
@@ -264,9 +300,8 @@ def leniency(votes: Votes) -> Iterator[Measure]:
         return
     gap = votes.last - mean_of_others(votes.last)
     for seat, evaluator in enumerate(votes.seats):
-        mean = conversation_mean(gap[:, seat], votes.units.cluster)
         labels = {"task": votes.arm, "evaluator": evaluator}
-        yield Measure("leniency", mean, labels, test=INVERTED)
+        yield difference("leniency", gap[:, seat], votes.units.cluster, labels)
 
 
 def agreements(votes: Votes) -> Iterator[Measure]:
@@ -290,43 +325,26 @@ def shifts(votes: Votes) -> Iterator[Measure]:
         is_known = ~np.isnan(change)
         n = is_known.sum()
         labels = {"task": votes.arm, "condition": f"round={number:g}"}
-        signed = conversation_mean(mean_over(change, 1), cluster, n)
         absolute = conversation_mean(mean_over(np.abs(change), 1), cluster, n)
         changes_sides = (before - 0.5) * (after - 0.5) < 0
-        yield Measure("shift", signed, labels, test=INVERTED)
+        yield difference("shift", mean_over(change, 1), cluster, labels, n)
         yield Measure("absolute_shift", absolute, labels)
         yield Measure("crossing", share(changes_sides, is_known, cluster), labels)
 
 
 def against_humans(votes: Votes) -> Iterator[Measure]:
     """Yield whether the jury and each juror tell people from models."""
-    scores_of = {"": votes.verdict}
+    all_seats = np.ones(len(votes.seats), bool)
+    seats_of = {"": all_seats}
     if len(votes.seats) > 1:
-        scores_of |= dict(zip(votes.seats, votes.last.T, strict=True))
-    for evaluator, scores in scores_of.items():
+        seats_of |= {name: votes.seats == name for name in votes.seats}
+    for evaluator, seats in seats_of.items():
+        scores = votes.verdict if evaluator == "" else votes.last[:, seats][:, 0]
         labels = {"task": votes.arm, "evaluator": evaluator}
-        sources = set(votes.units.human[~np.isnan(scores)])
-        notes = [(len(sources) < 2, "one_source")]
-        gap = _human_minus_model(scores, votes.units)
-        yield Measure("discrimination", gap, labels, test=INVERTED, notes=notes)
-        yield from areas(scores, votes.units, labels)
-
-
-def _human_minus_model(scores, units: Units) -> Function:
-    """Return the mean over conversations of people's scores less that of models'."""
-    of_humans = np.where(units.human, scores, np.nan)
-    of_models = np.where(units.human, np.nan, scores)
-    parts = [per_conversation(side, units.cluster) for side in (of_humans, of_models)]
-    sums = by_cluster(np.hstack(parts), units.cluster)
-    n = (~np.isnan(scores)).sum()
-    gap = Function.of(sums, _mean_difference, n)
-    total = sums[:, ::2]
-    conversations = sums[:, 1::2]
-    all_conversations = conversations.sum(0)
-    deviation = total - conversations * ratio(total.sum(0), all_conversations)
-    contrib = deviation / np.maximum(all_conversations, 1) * [1, -1]
-    gap.contrib, gap.df, _ = two_sides(*contrib.T, *(conversations > 0).T)
-    return gap
+        measures = areas(scores, votes.units, labels)
+        if np.isnan(votes.last[:, seats]).any():
+            _add_policies(measures, votes, seats)
+        yield from measures
 
 
 def areas(scores, units: Units, labels: Mapping) -> list[Measure]:
@@ -334,21 +352,72 @@ def areas(scores, units: Units, labels: Mapping) -> list[Measure]:
     known = ~np.isnan(scores)
     human = known & units.human
     model = known & ~units.human
-    answers = pd.DataFrame({"pair": units.pair, "cluster": units.cluster, "score": scores})
-    people = answers[human]
-    models = answers[model]
-    area = Area.of(people["score"], people["cluster"], models["score"], models["cluster"])
-    pairs = people.merge(models, on="pair", suffixes=["", "_of_model"])
-    ahead = np.sign(pairs["score"] - pairs["score_of_model"])
-    wins = ((ahead + 1) / 2).groupby(pairs["cluster"])
-    accuracy = Area.within(Rate.of(wins.sum(), wins.size()))
+    area = Area.of(scores[human], units.cluster[human], scores[model], units.cluster[model])
+    accuracy = _paired_accuracy(scores[:, None], units, known)
     no_answer = (not known.any(), "no_answer")
+    constant = (len(np.unique(scores[known])) == 1, "constant_answer")
     one_source = (not (human.any() and model.any()), "one_source")
-    no_pairs = (pairs.empty, "no_pairs")
+    no_pairs = (accuracy.n == 0, "no_pairs")
+    notes = [no_answer, constant]
     return [
-        Measure("auc", area, labels, test=HALF, notes=[no_answer, one_source]),
-        Measure("paired_accuracy", accuracy, labels, test=HALF, notes=[no_answer, no_pairs]),
+        Measure("auc", area, labels, test=HALF, notes=[*notes, one_source]),
+        Measure("paired_accuracy", accuracy, labels, test=HALF, notes=[*notes, no_pairs]),
     ]
+
+
+def _wins(gaps) -> np.ndarray:
+    """Return whether people's scores are higher, of gaps to models' scores (..., jurors).
+
+    The mean is over the jurors who scored both: 1, 0, or .5 for a tie and where nobody did.
+    """
+    return (np.sign(np.round(np.nansum(gaps, -1), 12)) + 1) / 2
+
+
+def _paired_accuracy(scores, units: Units, known) -> Statistic:
+    """Return the share of pairs of one conversation and turn in which the person wins.
+
+    scores: (units, jurors); known: which units count.
+    """
+    frame = pd.DataFrame({"pair": units.pair, "unit": np.arange(len(known))})
+    people = frame[known & units.human]
+    at = people.merge(frame[known & ~units.human], on="pair", suffixes=["", "_of_model"])
+    wins = pd.Series(_wins(scores[at["unit"]] - scores[at["unit_of_model"]]))
+    wins_of = wins.groupby(units.cluster[at["unit"]])
+    return Area.within(Rate.of(wins_of.sum(), wins_of.size()))
+
+
+def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) -> None:
+    """Note whether silence differs between people and models, and whether areas depend on it.
+
+    The second policy compares a person and a model by the jurors who scored both, and takes the
+    two for equal where nobody did.
+    """
+    units = votes.units
+    asked = votes.asked[:, seats, -1]
+    scores = votes.last[:, seats]
+    was_asked = asked.any(1)
+    human = units.human & was_asked
+    model = ~units.human & was_asked
+    if not (human.any() and model.any()):
+        return
+    wins = _wins(scores[human, None] - scores[model])
+    area = Area.of_places(wins.mean(1), units.cluster[human], wins.mean(0), units.cluster[model])
+    others = [area, _paired_accuracy(scores, units, was_asked)]
+    unanswered = [_no_answer_rate(scores, asked, units, side) for side in (human, model)]
+    differ = answers_differ(*unanswered, Z)
+    for measure, other in zip(measures, others, strict=True):
+        measure.notes = [*measure.notes, differ, *policies_notes(measure.of, [other], Z, HALF)]
+
+
+def _no_answer_rate(scores, asked, units: Units, side) -> Rate:
+    """Return the share of statements on one side's answers without a score."""
+    conversation = np.unique(units.cluster, return_inverse=True)[1]
+    asked = asked & side[:, None]
+    unanswered = (asked & np.isnan(scores)).sum(1)
+    size = conversation.max() + 1
+    return Rate.of(
+        np.bincount(conversation, unanswered, size), np.bincount(conversation, asked.sum(1), size)
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -413,6 +482,6 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
         for source in ("", *sources):
             chosen = units.of(source)
             n = (~np.isnan(gaps[chosen])).sum()
-            mean = conversation_mean(mean_over(gaps[chosen], 1), units.cluster[chosen], n)
             labels = {"task": f"{first} - {second}", "author": source}
-            yield Measure("difference", mean, labels, test=INVERTED)
+            of_units = mean_over(gaps[chosen], 1)
+            yield difference("difference", of_units, units.cluster[chosen], labels, n)

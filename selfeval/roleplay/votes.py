@@ -6,12 +6,12 @@ unit is the conversation, or the matched pair of conversations (column `pair`): 
 person's and with a model's answers.
 
 Agreement takes a matrix (units, raters), NaN where there is no rating, and the clusters
-(conversations) that hold the units, and returns a `Function` over these; what is not defined is
-NaN. A coefficient of J raters lies between -1 / (J - 1), where they disagree as much as J can, and
-1: so do its intervals. ICC(A,1) of a handful of units can fall below; then it has no interval.
+(conversations) that hold the units; what is not defined is NaN. It has no interval: with skewed
+scores that of t on the jackknife held the truth in as few as .81 of tables, with scores of 0 and 1
+in .77.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import check_once, shares
-from selfeval.statistics.intervals import Function, Rate, by_cluster, ratio
+from selfeval.statistics.intervals import BOUND, Count, Function, Rate, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import FEW, Measure, write
 
@@ -196,7 +196,7 @@ def _votes(arm: str, rows: pd.DataFrame, units: Units) -> Votes:
 # How far raters agree
 
 
-def krippendorff_alpha(ratings, cluster) -> Function:
+def krippendorff_alpha(ratings, cluster) -> Count:
     """Build Krippendorff's alpha, 1 - observed / expected disagreement of pairs of ratings.
 
     Disagreement is the squared difference (Krippendorff 2004, chapter 11). Units with a single
@@ -205,30 +205,15 @@ def krippendorff_alpha(ratings, cluster) -> Function:
     """
     is_compared = (~np.isnan(ratings)).sum(1) > 1
     ratings = ratings[is_compared]
-    is_given = ~np.isnan(ratings)
-    n = is_given.sum(1)
-    mean = ratio(ratings[is_given].sum(), n.sum())
-    centred = np.where(is_given, ratings - mean, 0)
-    total = centred.sum(1)
-    square = (centred**2).sum(1)
-    disagreement = 2 * (n * square - total**2) / np.maximum(n - 1, 1)
-    parts = np.stack([n, total, square, disagreement], 1)
-
-    def alpha(sums):
-        n, total, square, observed = np.moveaxis(sums, -1, 0)
-        expected = 2 * (n * square - total**2)
-        return _where_varied(1 - observed * (n - 1) / expected, square - total**2 / n, square)
-
-    fewest = n.min(initial=9)
-    return Function.of(
-        by_cluster(parts, cluster[is_compared]),
-        alpha,
-        n.sum(),
-        within=_range_of_agreement(fewest),
-    )
+    given = ratings[~np.isnan(ratings)]
+    n = (~np.isnan(ratings)).sum(1)
+    within = n * np.nanvar(ratings, axis=1)
+    observed = (within * n / (n - 1)).sum() / max(len(given), 1)
+    alpha = _where_varied(given, lambda: 1 - observed / given.var(ddof=1))
+    return Count.of(alpha, len(given), cluster[is_compared])
 
 
-def icc(ratings, cluster) -> Function:
+def icc(ratings, cluster) -> Count:
     """Build the intraclass correlation of single ratings, two-way with absolute agreement.
 
     ICC(A,1) of McGraw and Wong 1996, ICC(2,1) of Shrout and Fleiss 1979. Only units that every
@@ -237,40 +222,27 @@ def icc(ratings, cluster) -> Function:
     """
     is_complete = ~np.isnan(ratings).any(1)
     ratings = ratings[is_complete]
-    raters = ratings.shape[1]
-    centred = ratings - ratio(ratings.sum(), ratings.size)
-    square = (centred**2).sum(1)
-    parts = np.column_stack([np.ones(len(centred)), square, centred.sum(1) ** 2, centred])
+    n, raters = ratings.shape
 
-    def correlation(sums):
-        n, square, unit_square = np.moveaxis(sums[..., :3], -1, 0)
-        of_raters = sums[..., 3:]
-        centre = of_raters.sum(-1) ** 2 / (n * raters)
-        units = unit_square / raters - centre
-        columns = (of_raters**2).sum(-1) / n - centre
-        residual = np.maximum(square - centre - units - columns, 0)
-        ms_units = units / (n - 1)
-        ms_columns = columns / (raters - 1)
-        ms_error = residual / ((n - 1) * (raters - 1))
-        leniency = raters / n * (ms_columns - ms_error)
-        all_variance = ms_units + (raters - 1) * ms_error + leniency
-        return _where_varied((ms_units - ms_error) / all_variance, square - centre, square)
+    def correlation():
+        ms_units = raters * ratings.mean(1).var(ddof=1)
+        ms_raters = n * ratings.mean(0).var(ddof=1)
+        total = ratings.size * ratings.var()
+        residual = total - (n - 1) * ms_units - (raters - 1) * ms_raters
+        ms_error = max(residual, 0) / ((n - 1) * (raters - 1))
+        leniency = raters / n * (ms_raters - ms_error)
+        return (ms_units - ms_error) / (ms_units + (raters - 1) * ms_error + leniency)
 
-    return Function.of(
-        by_cluster(parts, cluster[is_complete]),
-        correlation,
-        ratings.size,
-        within=_range_of_agreement(max(raters, 2)),
-    )
+    value = np.nan
+    if min(n, raters) > 1:
+        value = _where_varied(ratings, correlation)
+    return Count.of(value, ratings.size, cluster[is_complete])
 
 
-def _range_of_agreement(raters: int) -> tuple[float, float]:
-    return -1 / (raters - 1), 1.0
-
-
-def _where_varied(value, spread, square):
-    """Return the value; NaN where ratings, of a resample too, have no spread beyond rounding."""
-    return np.where(spread > 1e-12 * square, value, np.nan)
+def _where_varied(ratings, value: Callable):
+    """Return the value; NaN where ratings have no spread beyond rounding."""
+    varies = ratings.size > 0 and np.ptp(ratings) > BOUND
+    return value() if varies else np.nan
 
 
 AGREEMENT = {"alpha": krippendorff_alpha, "icc_a1": icc}

@@ -176,6 +176,14 @@ class Statistic:
         half = t_quantile(self.df, z) * np.sqrt(variance)
         return self.value - half, self.value + half
 
+    def best_low(self, z: float) -> np.ndarray:
+        """Return the low end of the highest value there is, over these clusters."""
+        return np.ones(np.shape(self.value))
+
+    def can_show(self, z: float) -> np.ndarray:
+        """Tell whether the clearest answers of so many clusters would lie beyond chance."""
+        return self.best_low(z) > 0.5
+
     def __sub__(self, other: Statistic) -> Difference:
         return Difference(
             self.value - other.value,
@@ -340,11 +348,18 @@ class Rate(Statistic):
         n, df = self.effective
         nothing_varies = _at_an_end(p) | (self.variance <= BOUND**2)
         one_row_each = self.n == self.clusters
-        by_clusters = k * _shrinkage(z, np.maximum(k - 1, 1))
         least = np.minimum(n, k / 2)
         by_variance = np.fmax(n * _shrinkage(z, df), least)
-        size = np.where(nothing_varies | one_row_each, by_clusters, by_variance)
+        size = np.where(nothing_varies | one_row_each, self._size_by_clusters(z), by_variance)
         return wilson(p, np.where(_are_several(k), size, np.nan), z)
+
+    def best_low(self, z: float) -> np.ndarray:
+        """Return the low end of the rate 1, over these clusters."""
+        return wilson(np.ones(self.value.shape), self._size_by_clusters(z), z)[0]
+
+    def _size_by_clusters(self, z: float) -> np.ndarray:
+        """Return Kish's number of clusters, less by what their t is wider than z."""
+        return self.kish * _shrinkage(z, np.maximum(self.kish - 1, 1))
 
 
 def _at_an_end(p: np.ndarray) -> np.ndarray:
@@ -439,6 +454,12 @@ class Difference(Statistic):
         shrinkage = 1 - 3 / np.maximum(self.kish, 3)
         return np.where(norm > BOUND**2, plain, 0) * shrinkage
 
+    def can_show(self, z: float) -> np.ndarray:
+        """Tell whether 1 - 0 over these clusters would lie beyond 0."""
+        a_below = 1 - self.a.best_low(z)
+        b_above = 1 - self.b.best_low(z)
+        return np.hypot(a_below, b_above) < 1
+
     def interval(self, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return low and high at normal quantile z."""
         a_bounds = self.a.interval(z)
@@ -457,6 +478,18 @@ class Mapped(Statistic):
         """Return low and high at normal quantile z."""
         low, high = map(self.function, self.base.interval(z))
         return np.minimum(low, high), np.maximum(low, high)
+
+
+class Count(Statistic):
+    """A number without an interval."""
+
+    method = "count"
+
+    @classmethod
+    def of(cls, value, n, cluster) -> Count:
+        """Build it of n rows in units of these clusters."""
+        clusters = len(np.unique(cluster))
+        return cls(np.asarray(value), np.zeros(clusters), np.asarray(n), np.asarray(clusters))
 
 
 @dataclass(eq=False)
@@ -528,22 +561,27 @@ class Area(Statistic):
         """
         high = np.asarray(high, float)
         low = np.asarray(low, float)
-        clusters = np.concatenate([high_cluster, low_cluster])
-        names, codes = np.unique(clusters, return_inverse=True)
         high_place = _placements(high, low)
         low_place = 1 - _placements(low, high)
+        return cls.of_places(high_place, high_cluster, low_place, low_cluster, size)
+
+    @classmethod
+    def of_places(cls, high, high_cluster, low, low_cluster, size: int | None = None) -> Area:
+        """Build it from the shares of pairs that each of `high`, and of `low`, has a part in."""
+        clusters = np.concatenate([high_cluster, low_cluster])
+        names, codes = np.unique(clusters, return_inverse=True)
         value: Any = np.float64(np.nan)
         if len(high) and len(low):
-            value = np.float64(high_place.mean())
+            value = np.float64(high.mean())
 
         k = len(names)
         high_codes = codes[: len(high)]
         low_codes = codes[len(high) :]
-        of_high = np.bincount(high_codes, (high_place - value) / max(len(high), 1), k)
-        of_low = np.bincount(low_codes, (low_place - value) / max(len(low), 1), k)
+        of_high = np.bincount(high_codes, (high - value) / max(len(high), 1), k)
+        of_low = np.bincount(low_codes, (low - value) / max(len(low), 1), k)
         n_high = np.bincount(high_codes, minlength=k)
         n_low = np.bincount(low_codes, minlength=k)
-        contrib, df, kish = two_sides(of_high, of_low, n_high, n_low)
+        contrib, df, kish, fewest = _two_sides(of_high, of_low, n_high, n_low)
         if size:
             of_names = contrib
             contrib = np.zeros(size)
@@ -551,6 +589,7 @@ class Area(Statistic):
         area = cls(value, contrib, np.array(len(codes)), np.array(k))
         area.df = df
         area.kish = kish
+        area.fewest = fewest
         return area
 
     @classmethod
@@ -578,13 +617,25 @@ class Area(Statistic):
         half = t_quantile(self.df, z) * np.sqrt(self.variance)
         half_of_logit = half / (p * (1 - p))
         centre = np.where(_are_several(self.kish), logit(p), np.nan)
-        fewest = np.minimum(self.df + 1, self.kish)
-        size = np.where(_are_several(fewest), fewest, np.nan)
-        low, high = wilson(self.value, size, z)
+        low, high = wilson(self.value, self._size, z)
         is_flat = _at_an_end(self.value) | (self.variance <= BOUND**2)
         low = np.where(is_flat, low, expit(centre - half_of_logit))
         high = np.where(is_flat, high, expit(centre + half_of_logit))
         return low, high
+
+    def best_low(self, z: float) -> np.ndarray:
+        """Return the low end of the area 1, over these clusters."""
+        return wilson(1.0, self._size, z)[0]
+
+    @property
+    def _size(self) -> np.ndarray:
+        """Number of clusters of the smaller side; NaN below two."""
+        return np.where(_are_several(self.fewest), self.fewest, np.nan)
+
+    @cached_property
+    def fewest(self) -> np.ndarray:
+        """Number of clusters of the smaller side: whole ones, by Kish's number."""
+        return self.df + 1
 
 
 def _placements(scores, others) -> np.ndarray:
@@ -595,15 +646,15 @@ def _placements(scores, others) -> np.ndarray:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def two_sides(one, other, n_one, n_other) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return contributions to what sets two sides apart, the degrees of freedom of its t, Kish's k.
+def _two_sides(one, other, n_one, n_other) -> tuple[np.ndarray, ...]:
+    """Return contributions to an area, the degrees of freedom of its t, and Kish's k and least k.
 
     one, other: what each cluster contributes to either side (clusters,), each with sum 0; n_one,
     n_other: how much of it each cluster holds. The variance of a side counts the clusters of that
     side (Obuchowski 1997) by Kish's number, and so do the degrees of freedom (Welch 1947), at most
     k - 1: three people against fifty models are three. Where every cluster holds as much of both it
     is the plain clustered variance. NaN where a side has a single cluster. k: all clusters, less by
-    what Kish's number takes from the side that fewer of them dominate.
+    what Kish's number takes from the side that fewer of them dominate; least k: the smaller side's.
     """
     n = np.stack([n_one, n_other], 1)
     sizes = kish_number(n)
@@ -615,7 +666,7 @@ def two_sides(one, other, n_one, n_other) -> tuple[np.ndarray, np.ndarray, np.nd
     square = (scaled**2).sum(1)
     welch = square.sum() ** 2 / (square**2 / (sizes - 1)).sum()
     df = np.clip(np.nan_to_num(welch), sizes.min() - 1, max(k - 1, 0))
-    return scaled.sum(0), df, k
+    return scaled.sum(0), df, k, sizes.min()
 
 
 def by_cluster(parts, cluster) -> np.ndarray:

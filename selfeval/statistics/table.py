@@ -44,6 +44,8 @@ INVERTED = 0.0
 HALF = 0.5
 # Kish's number of clusters below which few of them decide.
 DOMINATE = 10
+# Notes on estimates from which nothing is concluded.
+TOO_FEW = {"too_few_answers", "few_shared_prompts"}
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,11 @@ def adjust_p(
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
     from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, which is that of `planned`.
+    `detectable`, which is that of `planned`, and no p where both policies say different things.
     """
+    if chance is None:
+        is_open = table["note"].str.contains("depends_on_no_answers|too_few_answers")
+        table = table.assign(p=table["p"].mask(is_open))
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
     families = table.assign(larger=larger).groupby(list(family), sort=False)
@@ -199,11 +204,13 @@ def _rows(
     few = f"few_{how.unit}s"
     is_few = is_known & (statistic.clusters < how.few)
     of_clusters = [(is_few, few), (is_dominated, f"{few}_dominate")]
+    shows_nothing = is_known & (measure.test is not None) & ~statistic.can_show(how.z)
     too_high = np.unique(least[least > 1 - how.level])
     of_default = [
         *of_estimate,
         (is_known & np.isnan(low), "no_interval"),
         *of_clusters,
+        (shows_nothing, f"too_{few}"),
         *((least == lowest, f"least_p={lowest:.3g}") for lowest in too_high),
     ]
     columns = {
@@ -270,20 +277,28 @@ def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
     chance and "avoids" where it lies below, with "alone, not after Holm" where it is one of
     several tests and does not pass Holm's; else "constant answer" of an evaluator that claims
     every text or none, and "no evidence" of others and of pairs in which the own text always stood
-    at the same place. "depends on no answers" where both policies say different things. Without an
+    at the same place. "depends on no answers" where both policies say different things. "too few
+    answers" where nothing is left among answers alone, where the clearest ones of so few clusters
+    would not be beyond chance, and where an exact p shows what the interval does not. Without an
     interval "answers nothing" of an evaluator without a single answer, "too few answers" of
     others, and "" where the question does not arise.
     """
     notes = set(str(row.note).split("; "))
     if pd.isna(row.estimate) or pd.isna(row.low):
         return _without_interval(notes)
+    if notes & TOO_FEW:
+        return "too few answers"
     if "depends_on_no_answers" in notes:
         return "depends on no answers"
     side = side_of(chance, row.low, row.high)
     if side and "one_order" not in notes:
         word = "recognises" if side > 0 else "avoids"
         return f"{word} alone, not after Holm" if alone else word
-    return "constant answer" if "constant_answer" in notes else "no evidence"
+    if "constant_answer" in notes:
+        return "constant answer"
+    is_shown_by_p = not side and row.p <= 1 - row.level
+    has_too_few = any(note.startswith("too_few_") for note in notes)
+    return "too few answers" if is_shown_by_p or has_too_few else "no evidence"
 
 
 def _without_interval(notes: set[str]) -> str:
@@ -300,6 +315,36 @@ def side_of(chance: float, low, high):
     is_above = np.sign(np.asarray(low) - chance).clip(0)
     is_below = np.sign(chance - np.asarray(high)).clip(0)
     return is_above - is_below
+
+
+def policies_note(side, among_answers) -> np.ndarray:
+    """Return the note on estimates by the sides of chance of both policies; "" where they agree.
+
+    side: with no answer as no claim; among_answers: without these. A missing interval is another
+    side than any.
+    """
+    is_known = ~np.isnan(side)
+    is_missing = is_known & np.isnan(among_answers)
+    note = np.where(is_known & (side != among_answers), "depends_on_no_answers", "")
+    return np.where(is_missing & (side == 0), "too_few_answers", note)
+
+
+def policies_notes(
+    statistic: Statistic, others: Sequence[Statistic], z: float, chance: float = 0.0
+) -> list[tuple]:
+    """Return the notes on a statistic that says something else under other policies."""
+    side, *other_sides = (side_of(chance, *of.interval(z)) for of in (statistic, *others))
+    notes = []
+    for other_side in other_sides:
+        note = policies_note(side, other_side)
+        notes += [(note == text, text) for text in np.unique(note[note != ""])]
+    return notes
+
+
+def answers_differ(unanswered: Statistic, others: Statistic, z: float) -> tuple:
+    """Return the note on shares without an answer that differ between two sides (MOVER)."""
+    side = side_of(0, *(unanswered - others).interval(z))
+    return np.abs(side) == 1, "answers_differ"
 
 
 def _conclusions(table: pd.DataFrame, chance: pd.Series, alone: pd.Series) -> pd.Series:
