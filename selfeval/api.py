@@ -792,14 +792,16 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
     their file, there are also two content-blind baselines: `length` and `character n-grams`. Where
     jurors were asked for further `dimensions`, such as identity, `identity_mean_score` is the
-    jury's mean of people and of models, and `identity_discrimination` is people's minus models'.
+    jury's mean of people and of models. Conversations of the same words are one.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     with_them = getattr(verdicts, "conversations", ())
     talks, statements = verdict_files.read_judgements(verdicts, with_them)
     frame = pd.DataFrame(statements)
     by_surface = baselines(talks, frame["scope"].iloc[0])
-    table = pd.concat([stats.jury_table(frame), by_surface], ignore_index=True)
+    words = frame["conversation_id"].map({talk.conversation_id: talk.words for talk in talks})
+    table = stats.jury_table(frame.assign(words=words))
+    table = pd.concat([table, by_surface], ignore_index=True)
     names = _names(frame, "juror", "agent")
     names |= _seat_names(table["evaluator"].unique(), names)
     more = {"verdicts": verdict_scores(frame, aggregation)}

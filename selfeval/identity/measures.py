@@ -52,14 +52,14 @@ not independent: compare restricted means by their intervals.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.records.columns import check_once, ids, truth_codes
+from selfeval.records.columns import as_shown, check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, Statistic, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
@@ -511,7 +511,7 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     stance = stance.where(stance.notna(), None)
     accepts = truth_codes(frame["accepts"], "accepts")
     replies = frame[[*BY, "arm", "foil", "named"]].assign(
-        template=pd.factorize(frame["template_id"])[0],
+        template=pd.factorize(_templates(frame))[0],
         stance=stance,
         accepted=np.where(stance.notna(), accepts, -1),
         accepted_by_maker=_acceptance(frame["maker_stance"], frame["arm"]),
@@ -537,6 +537,22 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return replies.assign(counts=is_arm_read & ~replies["silent"])
 
 
+def _templates(frame: pd.DataFrame) -> pd.Series:
+    """Return the template of each reply, one for those that open all conversations alike."""
+    opening = frame["arm"].astype(str) + ": " + frame["messages"].map(_opening, na_action="ignore")
+    of_template = opening.groupby(frame["template_id"])
+    has_all = of_template.count() == of_template.size()
+    openings = of_template.agg(lambda said: "\n".join(sorted({*said.dropna()})))
+    shown = frame["template_id"].map(openings[has_all])
+    return as_shown(frame["template_id"], shown)
+
+
+def _opening(messages: Sequence[dict]) -> str:
+    """Return what was said before the model's first reply."""
+    said = takewhile(lambda message: message["role"] != "assistant", messages)
+    return "\n".join(message["content"] for message in said)
+
+
 def _acceptance(stance: pd.Series, arm: pd.Series) -> np.ndarray:
     """Return whether replies of these stances accept what their arm claims: 1, 0, -1 for null."""
     accepts = np.where(arm == "true", stance.isin(RIGHT), stance == "foil")
@@ -545,7 +561,7 @@ def _acceptance(stance: pd.Series, arm: pd.Series) -> np.ndarray:
 
 def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
     """Return the records of read-outs; raise `InputError` on what gives no right statistic."""
-    optional = ("variant", "named", "name_stance", "maker_stance")
+    optional = ("variant", "named", "name_stance", "maker_stance", "messages")
     frame = records.assign(**{name: records.get(name) for name in optional})
     frame = frame[frame["source"] == READOUT].reset_index(drop=True)
     if frame.empty:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from selfeval.errors import InputError
 
@@ -47,6 +49,21 @@ def ids(frame: pd.DataFrame, name: str) -> pd.Categorical:
             f"Column `{name}` must not be null, but row {int(np.argmax(codes < 0))} is."
         )
     return pd.Categorical.from_codes(codes, unique)
+
+
+def as_shown(names: pd.Series, shown: pd.Series) -> pd.Series:
+    """Return the ids of sampled units, the first of those of which the same was shown.
+
+    shown: what was shown of the unit in each row, such as a chat; null is not known.
+    """
+    unit, units = pd.factorize(names)
+    content, contents = pd.factorize(shown)
+    is_known = content >= 0
+    size = len(units) + len(contents)
+    ends = unit[is_known], len(units) + content[is_known]
+    links = coo_array((np.ones(is_known.sum()), ends), (size, size))
+    group = connected_components(links)[1][unit]
+    return names.groupby(group).transform("first")
 
 
 def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from selfeval.records.columns import as_shown
 from selfeval.roleplay.measures import baseline_auc
 from selfeval.roleplay.run import judged_turns
 from selfeval.roleplay.transcripts import Conversation
@@ -24,8 +25,10 @@ def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.
         cluster = conversation.meta.get("pair") or conversation.conversation_id
         for turn in judged_turns(scope, conversation):
             judged = answers[turn - 1 : turn] if scope == "turn" else answers[:turn]
-            rows.append(("\n".join(judged), conversation.source, cluster, turn))
-    frame = pd.DataFrame(rows, columns=["text", "source", "cluster", "turn"])
+            text = "\n".join(judged)
+            rows.append((text, conversation.source, cluster, turn, conversation.words))
+    frame = pd.DataFrame(rows, columns=["text", "source", "cluster", "turn", "words"])
+    frame["cluster"] = as_shown(frame["cluster"], frame["words"])
     is_human = frame["source"] == "human"
     clusters = frame.groupby(is_human)["cluster"].nunique()
     if clusters.reindex([False, True]).fillna(0).min() < 2:

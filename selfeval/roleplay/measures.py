@@ -100,7 +100,8 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     `score` (0 to 1 or null); uses `source` (human | model), `agent`, `turn`, `round`, `persona`,
     `role` (rows that are not "juror" are left out), `pair` (what a conversation with a person and
     the same one with a model have in common), `peer_mean` (mean of the peers' scores that the
-    juror was shown, for conformity) and `dimensions` ({name: further score}) where present.
+    juror was shown, for conformity), `words` (the whole conversation: those of the same words are
+    one cluster) and `dimensions` ({name: further score}) where present.
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror (""
     the jury), `author` whose answers (human | model, "" both), `condition` the round ("round=2").

@@ -84,6 +84,11 @@ class Conversation:
     status: str = "ok"
     meta: dict = field(default_factory=dict)
 
+    @property
+    def words(self) -> str:
+        """All that was said in it."""
+        return "\n".join(turn.text for turn in self.turns)
+
     def exchanges(self) -> list[Exchange]:
         """Return what was asked and answered, turn by turn.
 

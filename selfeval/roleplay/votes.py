@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.records.columns import check_once, shares
+from selfeval.records.columns import as_shown, check_once, shares
 from selfeval.statistics.intervals import BOUND, Count, Function, Rate, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import FEW, Measure, write
@@ -35,6 +35,7 @@ DEFAULTS = {
     "persona": None,
     "pair": None,
     "peer_mean": None,
+    "words": None,
 }
 TEXTS = ["conversation_id", "pair", "agent", "juror", "persona"]
 UNIT = ["cluster", "conversation_id", "source", "agent", "turn"]
@@ -142,6 +143,7 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
     for column in TEXTS:
         frame[column] = frame[column].map(_as_text).astype(object)
     frame["cluster"] = frame["pair"].where(frame["pair"] != "", frame["conversation_id"])
+    frame["cluster"] = as_shown(frame["cluster"], frame["words"])
     frame["score"] = shares(frame["score"], "score")
     frame["peer_mean"] = pd.to_numeric(frame["peer_mean"], errors="coerce").astype(float)
     frame["round"] = frame["round"].astype(float)
