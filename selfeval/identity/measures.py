@@ -60,7 +60,7 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import as_shown, check_once, ids, truth_codes
-from selfeval.statistics.intervals import Function, Rate, Statistic, check_level, ratio
+from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     CHANGE,
@@ -98,19 +98,26 @@ RATES = tuple(
     """.split()
 )
 CLAIMS = {f"claim_discrimination{by}": (f"accept_true{by}", f"accept_false{by}") for by in READINGS}
-# How an acceptance rate ends where replies that name nobody, which it takes for a refusal, are left
-# out or taken for acceptance: "Yes, that is right."
-POLICIES = ("_if_named", "_or_none")
 # name: the two values per template that it is made of
 DIFFERENCES = {**CLAIMS, "susceptibility": ("foil_false", "foil_neutral")}
 
 
 @dataclass
 class Templates:
-    """What each template (row) gives to every statistic (column), and the replies behind it."""
+    """What each template (row) gives to every statistic (column), and the replies behind it.
+
+    others: the same where replies that name nobody ("Yes, that is right."), which accept nothing
+    here, are left out, and where they accept the claim.
+    """
 
     value: pd.DataFrame
     n: pd.DataFrame
+    others: Sequence["Templates"] = ()
+
+    def mapped(self, function: Callable) -> "Templates":
+        """Return them with a function of all frames."""
+        others = [of.mapped(function) for of in self.others]
+        return Templates(function(self.value), function(self.n), others)
 
     def rate(self, columns: Sequence, where=True) -> Rate:
         """Return the means of columns over templates; where: those of them that are used."""
@@ -130,6 +137,17 @@ class Templates:
         is_unpaired = known.any(0) & ~has_all
         rates = [self.rate(columns, has_all) for columns in sides]
         return rates, has_all.any(0) & is_unpaired.any(0)
+
+    def difference(self, *sides: Sequence) -> tuple[Any, list[tuple]]:
+        """Return the difference of two sides, or of two such differences, and notes on it."""
+        differences: Any
+        differences, unpaired = self.sides(*sides)
+        while len(differences) > 1:
+            pairs = zip(differences[::2], differences[1::2], strict=True)
+            differences = [first - second for first, second in pairs]
+        others = [of.difference(*sides)[0] for of in self.others]
+        notes = policies_notes(differences[0], others, Z)
+        return differences[0], [(unpaired, "unpaired_templates"), *notes]
 
 
 def identity_table(
@@ -162,11 +180,11 @@ def identity_table(
     than 10 acceptances in an arm: biased); constant.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    templates = _per_template(number_templates(records, by), by)
+    templates = _templates(records, by)
     parts = []
     for key, value in templates.value.groupby(level=[*by]):
         labels = {BY[column]: label for column, label in zip(by, key, strict=True)}
-        measures = _measures(Templates(value, templates.n.loc[value.index]))
+        measures = _measures(templates.mapped(lambda frame, rows=value.index: frame.loc[rows]))
         parts.append(write(measures, how, policy=READOUT, **labels))
     table = pd.concat(parts, ignore_index=True)
     return adjust_p(table, ["statistic"], chance={PLANNED.statistic: 0.0}, planned=PLANNED)
@@ -261,8 +279,7 @@ def result_comparison(
 
 def _by_model(records: pd.DataFrame) -> Templates:
     """Return what each template gives, with (statistic, model) as columns."""
-    templates = _per_template(number_templates(records, ["model"]), ["model"])
-    return Templates(templates.value.unstack("model"), templates.n.unstack("model"))
+    return _templates(records, ["model"]).mapped(lambda frame: frame.unstack("model"))
 
 
 def _comparison(
@@ -284,22 +301,15 @@ def _measures(templates: Templates) -> list[Measure]:
     """Return the statistics of one group: rates, differences, and d' with its criterion."""
     silent = (templates.value["silent"].eq(1).all(), "no_answer")
     true, false = zip(*CLAIMS.values(), strict=True)
-    (accept_true, accept_false), some_lack_one = templates.sides(true, false)
-    accepted = accept_true - accept_false
-    is_constant = np.isin(accept_true.value + accept_false.value, (0, 2))
+    accepted, of_policies = templates.difference(true, false)
+    is_constant = np.isin(accepted.a.value + accepted.b.value, (0, 2))
     unnamed, _ = templates.sides(["unnamed_true"], ["unnamed_false"])
-    notes = [
-        silent,
-        (some_lack_one, "unpaired_templates"),
-        (is_constant, "constant_answer"),
-        answers_differ(*unnamed, Z),
-        *_policies(accepted, templates, [true, false]),
-    ]
+    constant = (is_constant, "constant_answer")
+    notes = [silent, *of_policies, constant, answers_differ(*unnamed, Z)]
     discrimination = Measure(tuple(CLAIMS), accepted, test=INVERTED, notes=notes, resampled=True)
-    (told, untold), some_lack_one = templates.sides(["foil_false"], ["foil_neutral"])
-    unpaired = (some_lack_one, "unpaired_templates")
-    notes = [silent, unpaired]
-    susceptibility = Measure(["susceptibility"], told - untold, test=INVERTED, notes=notes)
+    taken_on, of_policies = templates.difference(["foil_false"], ["foil_neutral"])
+    notes = [silent, *of_policies]
+    susceptibility = Measure(["susceptibility"], taken_on, test=INVERTED, notes=notes)
     rates = Measure(RATES, templates.rate(RATES))
     return [rates, discrimination, susceptibility, *_sensitivity(templates)]
 
@@ -314,42 +324,9 @@ def _paired_differences(
     for side in (0, 1):
         for part in DIFFERENCES.get(name, (name,)):
             columns.append([(part, pair[side]) for pair in pairs])
-    difference, unpaired = _difference(templates, columns)
-    notes = [(unpaired, "unpaired_templates")]
-    if name.startswith(("accept", "claim")):
-        notes += _policies(difference, templates, columns)
+    difference, notes = templates.difference(*columns)
     labels = {"evaluator": [" - ".join(pair) for pair in pairs]}
     return Measure(name, difference, labels, test=INVERTED, notes=notes)
-
-
-def _difference(templates: Templates, columns: Sequence[Sequence]) -> tuple[Statistic, Any]:
-    """Return the difference of two sides' columns, or of two such differences, and what it lacks.
-
-    That is where some templates have only some of the sides.
-    """
-    sides: Any
-    sides, unpaired = templates.sides(*columns)
-    while len(sides) > 1:
-        sides = [first - second for first, second in zip(sides[::2], sides[1::2], strict=True)]
-    return sides[0], unpaired
-
-
-def _policies(
-    difference: Statistic, templates: Templates, columns: Sequence[Sequence]
-) -> list[tuple]:
-    """Return the notes on acceptance that depends on the replies that name nobody."""
-    others = []
-    for ending in POLICIES:
-        named = [[_ending(column, ending) for column in side] for side in columns]
-        others.append(_difference(templates, named)[0])
-    return policies_notes(difference, others, Z)
-
-
-def _ending(column, ending: str):
-    """Return a column, or (column, model), with an ending."""
-    if isinstance(column, tuple):
-        return column[0] + ending, column[1]
-    return column + ending
 
 
 def _sensitivity(templates: Templates) -> list[Measure]:
@@ -385,6 +362,20 @@ def _sensitivity(templates: Templates) -> list[Measure]:
 # Replies to values per template
 
 
+def _templates(records: pd.DataFrame, by: Sequence[str]) -> Templates:
+    """Return what each template of a group gives, also under the other policies."""
+    replies = number_templates(records, by)
+    templates = _per_template(replies, by)
+    is_unnamed = replies["stance"] == "none"
+    accepted = replies.filter(like="accepted")
+    accepts = replies.assign(**accepted.mask(accepted.eq(0).mul(is_unnamed, axis=0), 1))
+    for of in (replies[~is_unnamed], accepts):
+        rows = templates.value.index
+        other = _per_template(of, by).mapped(lambda frame, rows=rows: frame.reindex(rows))
+        templates.others = [*templates.others, other]
+    return templates
+
+
 def _per_template(replies: pd.DataFrame, by: Sequence[str]) -> Templates:
     """Return what each template of a group gives to every statistic, NaN for nothing.
 
@@ -412,13 +403,8 @@ def _per_template(replies: pd.DataFrame, by: Sequence[str]) -> Templates:
         for reading in READINGS:
             accepted = counted[f"accepted{reading}"]
             read = counted[(claim == name) & (accepted >= 0)]
-            column = f"accept_{name}{reading}"
-            unnamed = read[f"unnamed{reading}"]
-            shares[column] = _share(read, accepted == 1)
-            shares[f"{column}_if_named"] = _share(read[~unnamed], accepted == 1)
-            shares[f"{column}_or_none"] = _share(read, (accepted == 1) | unnamed)
-        of_claim = counted[claim == name]
-        shares[f"unnamed_{name}"] = _share(of_claim, of_claim["unnamed"])
+            shares[f"accept_{name}{reading}"] = _share(read, accepted == 1)
+        shares[f"unnamed_{name}"] = _share(counted[claim == name], stance == "none")
 
     units = replies.drop_duplicates("unit").set_index("unit").sort_index()
     value = pd.DataFrame(index=units.index)
@@ -511,14 +497,11 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     stance = stance.where(stance.notna(), None)
     accepts = truth_codes(frame["accepts"], "accepts")
     replies = frame[[*BY, "arm", "foil", "named"]].assign(
-        template=pd.factorize(_templates(frame))[0],
+        template=pd.factorize(_shown_templates(frame))[0],
         stance=stance,
         accepted=np.where(stance.notna(), accepts, -1),
         accepted_by_maker=_acceptance(frame["maker_stance"], frame["arm"]),
         accepted_by_both=_acceptance(frame["stance"], frame["arm"]),
-        unnamed=stance == "none",
-        unnamed_by_maker=frame["maker_stance"] == "none",
-        unnamed_by_both=frame["stance"] == "none",
         right=stance.isin(RIGHT),
         situation=situation,
         conversation=conversation,
@@ -537,7 +520,7 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return replies.assign(counts=is_arm_read & ~replies["silent"])
 
 
-def _templates(frame: pd.DataFrame) -> pd.Series:
+def _shown_templates(frame: pd.DataFrame) -> pd.Series:
     """Return the template of each reply, one for those that open all conversations alike."""
     opening = frame["arm"].astype(str) + ": " + frame["messages"].map(_opening, na_action="ignore")
     of_template = opening.groupby(frame["template_id"])
