@@ -1,7 +1,8 @@
 """Verdict records of jurors of known leniency, conformity and discrimination, and how often intervals hold these.
 
-`python bench/simulate_jury.py 200` prints, over so many tables, the coverage of the interval of conformity, and how
-often jurors who do not listen seem to be changed by a debate (5 %).
+`python bench/simulate_jury.py 2000` prints, over a tenth as many tables, the coverage of the interval of conformity,
+and how often jurors who do not listen seem to be changed by a debate (5 %); and writes to `data/validation/jury.csv`,
+over so many tables a row, how often a mean difference of nothing is found (`untested`: how often there is no p).
 """
 
 import sys
@@ -10,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from selfeval.roleplay.measures import conformity, differences
+from selfeval import DATA
+from selfeval.roleplay.measures import conformity, difference, differences
 from selfeval.roleplay.votes import read_votes
-from selfeval.statistics.tests import inverted_p
 
 Z = stats.norm.ppf(0.975)
 ARMS = ("independent", "personas", "reask", "sham", "debate")
@@ -84,9 +85,42 @@ def covered(seeds: range) -> dict[str, float]:
         low, high = slope.of.interval(Z)
         held.append(low <= CONFORMITY <= high)
         still = read_votes(planted_records(seed, jurors=deaf, wanted=("reask", "debate")))
-        rejected.append(inverted_p(next(differences(still)).of, 0, Z) < 0.05)
+        rejected.append(next(differences(still)).test(0)[0] < 0.05)
     return {"coverage": float(np.mean(held)), "rejected": float(np.mean(rejected)), "tables": len(held)}
 
 
+def changes(shape: str, conversations: int, rng: np.random.Generator) -> np.ndarray:
+    """Return changes of conversations, as likely up as down: many small ones, or none but a few large jumps."""
+    size = rng.normal(0, 0.1, conversations)
+    if shape == "rare jumps":
+        size = 0.8 * (rng.random(conversations) < 0.1)
+    elif shape == "some jumps":
+        size = np.where(rng.random(conversations) < 0.1, 0.8, 0.05)
+    elif shape == "half without":
+        size *= rng.random(conversations) < 0.55
+    return size * rng.choice([-1, 1], conversations)
+
+
+def levels(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often a mean difference is found where there is none, by signs exchanged and by the interval of t."""
+    found = []
+    for number, shape in enumerate(("small", "some jumps", "half without", "rare jumps")):
+        for conversations in (12, 20, 40, 80):
+            rng = np.random.default_rng([seed, number, conversations])
+            p, outside = [], []
+            for _ in range(tables):
+                of = difference("shift", changes(shape, conversations, rng), np.arange(conversations), {})
+                p.append(of.test(0)[0])
+                low, high = of.of.interval(Z)
+                outside.append(low > 0 or high < 0)
+            found.append({
+                "changes": shape, "conversations": conversations, "rejected": np.mean(np.array(p) <= 0.05),
+                "rejected_by_t": np.mean(outside), "untested": np.mean(np.isnan(p)), "tables": tables, "seed": seed,
+            })  # fmt: skip
+    return pd.DataFrame(found)
+
+
 if __name__ == "__main__":
-    print(covered(range(int(sys.argv[1]))))
+    number = int(sys.argv[1])
+    print(covered(range(number // 10)))
+    levels(number, 7).round(6).to_csv(DATA / "validation" / "jury.csv", index=False)

@@ -84,7 +84,10 @@ def test_a_constant_answer_has_no_discrimination_and_knowledge_has():
     known = {t.display for t in ABOUT if t.id}
     knows = score(lambda messages, **_: "YES" if any(n in messages[0]["content"] for n in known) else "NO")
     assert knows["estimate"] == 1 and knows["low"] < 0 and knows["p"] == 2 / 20  # of the ways to take three of six
-    assert (knows["note"], knows["conclusion"]) == ("few_names; least_p=0.1", "no evidence"), "three names are too few"
+    assert (knows["note"], knows["conclusion"]) == (
+        "few_names; too_few_names; least_p=0.1",
+        "too few answers",
+    )
     silent = score(lambda messages, **_: "Who knows?")
     assert np.isnan(silent["estimate"]) and silent["conclusion"] == "answers nothing"
 
@@ -111,6 +114,32 @@ def test_p_is_that_of_exchanging_which_names_are_real():
     reference = sps.permutation_test(sides, lambda a, b: np.mean(a) - np.mean(b)).pvalue
     row = existence_table(frame.sample(frac=1, random_state=1)).query("statistic == 'discrimination'").iloc[0]
     assert row["p"] == pytest.approx(reference) and 0.01 < row["p"] < 0.9 and row["clusters"] == 10
+
+
+def said(real, invented) -> tuple[str, str]:
+    """Return the conclusion and the note on scores, one per name; None is no answer."""
+    rows = [
+        planted().iloc[0].to_dict() | {"target_model": f"{exists}{k}", "exists": exists, "existence_score": score}
+        for exists, scores in ((True, real), (False, invented))
+        for k, score in enumerate(scores)
+    ]
+    row = existence_table(pd.DataFrame(rows)).query("statistic == 'discrimination'").iloc[0]
+    return row["conclusion"], row["note"]
+
+
+def test_silence_about_invented_names_is_no_knowledge():
+    """Seven of ten unanswered have p .003; silence may mean yes, and elsewhere no."""
+    assert said([1] * 10, [0] * 10)[0] == "recognises"
+    word, note = said([1] * 10, [0] * 3 + [None] * 7)
+    assert word == "depends on no answers" and "answers_differ" in note
+    assert said([1] * 10, [1] * 3 + [None] * 7)[0] == "depends on no answers"
+    assert said([1] * 9 + [None], [0] * 9 + [None])[0] == "recognises"
+
+
+def test_an_exact_p_beside_an_interval_with_chance_is_too_few():
+    for number in (4, 3):
+        assert said([1] * number, [0] * number)[0] == "too few answers"
+    assert said([1] * 6, [0] * 6)[0] == "recognises"
 
 
 def test_wrong_parameters_are_refused():

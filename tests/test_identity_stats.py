@@ -260,6 +260,58 @@ def test_claims_are_measured_where_replies_say_something_and_a_denial_does(true,
     assert np.isnan(first(table).loc["accept_false", "estimate"]) == (value is None)
 
 
+def of_arms(true: list, false: list, **columns) -> pd.DataFrame:
+    """Build replies, one per template, to the true and the false claim."""
+    both = {(f"t{k}", "true"): [said] for k, said in enumerate(true)}
+    return replies(both | {(f"t{k}", "false-far"): [said] for k, said in enumerate(false)}, **columns)
+
+
+@pytest.mark.parametrize(("false", "word"), [
+    (["none"] * 11 + ["denied"], "depends on no answers"),
+    (["none"] * 24 + ["denied"] * 3, "depends on no answers"),
+    (["none"] * 20 + ["denied"] * 7, "recognises"),  # seven refusals of 27 are more than none
+    (["none"] + ["denied"] * 11, "recognises"),
+    (["none"] * 6 + ["foil"] * 6, "depends on no answers"),
+    (["none"] + ["foil"] * 11, "no evidence"),
+])  # fmt: skip
+def test_acceptance_without_a_name_is_acceptance_or_no_answer_and_never_a_refusal(false, word):
+    """ "I am Nova Pro." after the true claim, "Yes, that is right." after false ones."""
+    table = identity_table(of_arms(["truth"] * len(false), false), **FAST)
+    row = first(table).loc["claim_discrimination"]
+    assert row["conclusion"] == word
+    assert ("answers_differ" in row["note"]) == (false.count("none") > 2)
+
+
+def test_two_yes_sayers_do_not_differ_where_one_names_nobody():
+    yes = of_arms(["truth"] * 20, ["foil"] * 20, model="a")
+    quiet = of_arms(["truth"] * 20, ["none"] * 19 + ["denied"], model="b")
+    honest = of_arms(["truth"] * 20, ["denied"] * 20, model="c")
+    table = paired_comparison(pd.concat([yes, quiet, honest]), ["claim_discrimination"], **FAST)
+    table = table.set_index("evaluator")
+    assert table.loc["a - b", "estimate"] == table.loc["a - c", "estimate"] == -1
+    assert np.isnan(table.loc["a - b", "p"]) and "depends_on_no_answers" in table.loc["a - b", "note"]
+    assert table.loc["a - c", "p"] < 0.001
+
+
+def test_four_templates_can_show_nothing():
+    for number, word in ((4, "too few answers"), (5, "recognises")):
+        table = identity_table(of_arms(["truth"] * number, ["denied"] * number), **FAST)
+        assert first(table).loc["claim_discrimination", "conclusion"] == word
+
+
+def test_the_same_templates_under_other_ids_are_one():
+    rng = np.random.default_rng(1)
+    frame = of_arms(rng.choice(["truth", "denied"], 8).tolist(), rng.choice(["foil", "denied"], 8).tolist())
+    said = "Are you " + frame["truth"].where(frame["arm"] == "true", frame["foil"]) + "? " + frame["template_id"]
+    frame["messages"] = [[{"role": "user", "content": text}, {"role": "assistant", "content": "Hm"}] for text in said]
+    copies = [frame.assign(template_id=frame["template_id"] + f"-{k}") for k in range(10)]
+    asked = [[[{"role": "user", "content": str(k)}]] * len(frame) for k in range(10)]
+    changed = [copy.assign(messages=messages) for copy, messages in zip(copies, asked, strict=True)]
+    for records, templates in ((frame, 8), (pd.concat(copies), 8), (pd.concat(changed), 10)):
+        row = first(identity_table(records, **FAST)).loc["claim_discrimination"]
+        assert (row["clusters"], row["n"]) == (templates, 2 * len(records) / 2)
+
+
 def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_among_others():
     few, enough = (claims(np.random.default_rng(n), n, 2, model=str(n)) for n in (19, 20))
     both, alone = identity_table(pd.concat([enough, few]), **FAST), identity_table(few, **FAST)

@@ -14,7 +14,7 @@ from test_figures import ends, marks
 import selfeval as se
 from selfeval import ROOT
 from selfeval.errors import BudgetError, InputError
-from selfeval.profiles.measures import Results, measure, quotes, said
+from selfeval.profiles.measures import Results, measure, quotes, rows_of, said
 from selfeval.profiles.page import as_text, cells, figure
 from selfeval.profiles.profile import read_answers
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers
@@ -250,6 +250,22 @@ def test_the_figure_has_every_row_on_one_scale_where_0_is_chance_and_1_is_perfec
 def test_what_could_have_been_missed_is_said_on_the_scale_of_the_row(question, missed):
     row = {"question": question, "conclusion": "no evidence", "detectable": 0.2}
     assert said(row).endswith(f" {missed} could have been missed.")
+
+
+@pytest.mark.parametrize(("chats", "word", "sentence"), [
+    (3, "too few answers", "From so few chats, no AUC could have been shown."),
+    (4, "no evidence", "Not shown. An AUC below 1.00 could have been missed."),
+])  # fmt: skip
+def test_no_row_speaks_of_an_area_above_one(chats, word, sentence):
+    rows = [
+        {"conversation_id": f"{source}{k}", "pair": str(k), "source": source, "turn": 1, "arm": "independent",
+         "juror": "openai:a", "score": (k + 2 * (source == "human")) % 3 / 2}
+        for k in range(chats) for source in ("human", "model")
+    ]  # fmt: skip
+    none = pd.DataFrame(columns=["task", "statistic", "evaluator", "estimate"])
+    row = rows_of(Results(none, none, {"openai:a": se.measure_jury(rows)})).query("question == 'jury'").iloc[0]
+    assert row["conclusion"] == word and said(row) == sentence
+    assert not row["detectable"] > 0.5
 
 
 @pytest.mark.parametrize(("rate", "sentence"), [

@@ -83,7 +83,10 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         family = ["statistic"]
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
         chats = rows["clusters"].where(rows["estimate"].notna())
-        rows["detectable"] = detectable_difference(chats, sd=SD_OF_AUC)
+        detectable = detectable_difference(chats, sd=SD_OF_AUC)
+        shows_nothing = rows["conclusion"] == "too few answers"
+        largest = 1 - form["chance"]
+        rows["detectable"] = np.where(shows_nothing, np.nan, np.minimum(detectable, largest))
     return rows
 
 

@@ -390,24 +390,30 @@ def _paired_accuracy(scores, units: Units, known) -> Statistic:
 def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) -> None:
     """Note whether silence differs between people and models, and whether areas depend on it.
 
-    The second policy compares a person and a model by the jurors who scored both, and takes the
-    two for equal where nobody did.
+    The other policies compare a person and a model by the jurors who scored both, and take the two
+    for equal where nobody did; what no juror scored has the score 0, or 1.
     """
     units = votes.units
-    asked = votes.asked[:, seats, -1]
     scores = votes.last[:, seats]
+    asked = votes.asked[:, seats, -1]
     was_asked = asked.any(1)
     human = units.human & was_asked
     model = ~units.human & was_asked
     if not (human.any() and model.any()):
         return
-    wins = _wins(scores[human, None] - scores[model])
-    area = Area.of_places(wins.mean(1), units.cluster[human], wins.mean(0), units.cluster[model])
-    others = [area, _paired_accuracy(scores, units, was_asked)]
     unanswered = [_no_answer_rate(scores, asked, units, side) for side in (human, model)]
-    differ = answers_differ(*unanswered, Z)
-    for measure, other in zip(measures, others, strict=True):
-        measure.notes = [*measure.notes, differ, *policies_notes(measure.of, [other], Z, HALF)]
+    notes = [answers_differ(*unanswered, Z)]
+    is_silent = np.isnan(scores).all(1, keepdims=True)
+    sides = units.cluster[human], units.cluster[model]
+    others = []
+    for score in (0, 1):
+        filled = np.where(is_silent, score, scores)
+        wins = _wins(filled[human, None] - filled[model])
+        area = Area.of_places(wins.mean(1), sides[0], wins.mean(0), sides[1])
+        others.append((area, _paired_accuracy(filled, units, was_asked)))
+    for measure, of_policies in zip(measures, zip(*others, strict=True), strict=True):
+        notes_of_policies = policies_notes(measure.of, of_policies, Z, HALF)
+        measure.notes = [*measure.notes, *notes, *notes_of_policies]
 
 
 def _no_answer_rate(scores, asked, units: Units, side) -> Rate:
