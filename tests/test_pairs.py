@@ -66,7 +66,7 @@ def test_p_of_pairs_is_a_sign_test_over_prompts_whatever_is_repeated():
         assert found["p"] == pytest.approx(sps.binomtest(9, 10).pvalue) == pytest.approx(22 / 1024)
         assert (found["n"], found["clusters"]) == (20 * repeats, 10)
     few = row(recognition_table(both_orders([("a", "a")] * 4, condition="question=authored"), **FAST), "self_accuracy")
-    assert few["p"] == 0.125 and "least_p=0.125" in few["note"] and few["conclusion"] == "no evidence"
+    assert few["p"] == 0.125 and "least_p=0.125" in few["note"] and few["conclusion"] == "too few answers"
     preferred = row(recognition_table(both_orders([("a", "a")] * 4), **FAST), "self_accuracy")
     assert preferred["conclusion"] == ""  # which text is better is no question of recognition
 
