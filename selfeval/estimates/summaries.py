@@ -38,7 +38,8 @@ def main_statistics(result: Estimates) -> list[str]:
 
     Where an evaluator answers nothing, the rate that says so is among them.
     """
-    statistics = list(result["statistic"].unique())
+    has_peers = (result["statistic"] != "peer_corrected") | result["estimate"].notna()
+    statistics = list(result["statistic"][has_peers].unique())
     main = [name for name in KINDS[result.kind].main if name in statistics]
     if not main:
         return statistics

@@ -404,7 +404,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> M
         {"evaluator": tally.evaluators},
         test=INVERTED,
         permutation=partial(_permuted_claims, tally, policy),
-        beyond=partial(claims_p, tally, cells.n, by_cell),
+        beyond=partial(claims_p, tally, by_cell),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )

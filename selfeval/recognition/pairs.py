@@ -213,7 +213,7 @@ def beyond_neutral(tally: Tally, measures: Sequence[Measure]) -> np.ndarray:
     """Return the one-sided p of own texts chosen, beyond neutral judges; NaN without these."""
     p = dict.fromkeys(tally.evaluators, np.nan)
     for m in measures:
-        if m.statistic in BESIDE_NEUTRAL:
+        if m.statistic in BESIDE_NEUTRAL and m.value.ndim:
             p |= zip(m.labels["evaluator"], one_sided_p(m.of, check_level(0.95)), strict=False)
     return np.array([p[evaluator] for evaluator in tally.evaluators])
 

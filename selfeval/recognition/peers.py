@@ -9,6 +9,8 @@ authors, who are neither of the two.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from selfeval.recognition.counts import Tally
@@ -19,18 +21,24 @@ from selfeval.statistics.tests import cell_p
 FEW_AUTHORS = 20
 
 
-def claims_p(tally: Tally, n, claims, where) -> np.ndarray:
+def claims_p(tally: Tally, claims, where) -> np.ndarray:
     """Return for some evaluators (a mask) the one-sided p of claims of own texts, beyond the peers.
 
-    n, claims: rows, and claims of a text as its own, by prompt, evaluator and author. Where authors
-    are named it is the larger of two: peers may claim these texts as well, or know whose they are.
+    claims: of a text as its own, by prompt, evaluator and author. It is the largest of what both
+    policies give, for to leave others' texts unanswered is no claim of own ones; and where authors
+    are named, of two questions: peers may claim these texts as well, or know whose they are.
     """
+    shown = [tally.count()]
+    is_answered = tally.answer >= 0
+    if not is_answered.all():
+        shown.append(tally.count(is_answered))
     p = np.full(len(tally.own), np.nan)
     for e in np.flatnonzero(where):
-        p[e] = _beyond_peers_p(claims, n, tally.own, e)
+        hits = [claims]
         if tally.task not in CLAIMS:
-            named = tally.count(tally.answer == tally.own[e])
-            p[e] = np.fmax(p[e], _beyond_peers_p(named, n, tally.own, e))
+            hits.append(tally.count(tally.answer == tally.own[e]))
+        each = [_beyond_peers_p(of, n, tally.own, e) for of, n in product(hits, shown)]
+        p[e] = np.fmax.reduce(each)
     return p
 
 
