@@ -149,7 +149,9 @@ def _as_shown(frame: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
         shown = shown.drop_duplicates().sort_values(["code", "author", "text"])
         has_text = ~shown["text"].fillna("").eq("").groupby(shown["code"]).transform("any")
         together = shown[has_text].groupby("code")[["author", "text"]].agg(tuple)
-        first = together.index.to_series().groupby([together[key] for key in together]).transform("min")
+        first = (
+            together.index.to_series().groupby([together[key] for key in together]).transform("min")
+        )
         codes = pd.Series(codes).replace(first.to_dict()).to_numpy()
     return codes
 
