@@ -15,7 +15,7 @@ author that all share (or its own), of the prompt and the text, and of what it r
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,11 @@ from scipy.special import ndtr, ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from selfeval.recognition.counts import Tally  # noqa: E402
-from selfeval.recognition.measures import measures_of  # noqa: E402
+from selfeval.recognition.peers import beyond_peers_p  # noqa: E402
 from selfeval.statistics import tests  # noqa: E402
 from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level  # noqa: E402
 from selfeval.statistics.resampling import Settings  # noqa: E402
-from selfeval.statistics.table import adjust_p, write  # noqa: E402
+from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
 from selfeval.statistics.tests import holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
@@ -215,24 +214,44 @@ class Cell:
             of_prompt = 2 * of_prompt
         return ndtr(inclined + of_prompt + of_text) > rng.random(shape)
 
-    def words(self, rng: np.random.Generator) -> list[str]:
-        """Return what is concluded of each evaluator of one table."""
-        claims = self.claims(rng)
+    def words(self, tables: int, rng: np.random.Generator) -> np.ndarray:
+        """Return what is concluded of each evaluator of each table, (tables, evaluators)."""
+        drawn = np.stack([self.claims(rng) for _ in range(tables)], 1)
         if self.special not in ("", "twice the taste", "long texts"):
-            table = recognition_table(records_of(claims, self.special, rng), n_resamples=1)
-            j = table[(table["statistic"] == "discrimination") & (table["author"] == "")]
-            return j.drop_duplicates("evaluator")["conclusion"].tolist()
-        prompt, evaluator, author = (at.ravel() for at in np.indices(claims.shape))
-        names, rows = np.arange(self.authors).astype(str).astype(object), len(prompt)
-        tally = Tally(
-            "binary_self", "", "", names, names, np.arange(self.authors), self.prompts, prompt, evaluator, author,
-            claims.ravel().astype(int), np.full(rows, np.nan), np.zeros(rows, int), np.full(rows, -1),
-        )  # fmt: skip
-        j = next(m for m in measures_of(tally, "all") if m.statistic == "discrimination")
-        if not (j.of.interval(Z)[0] > 0).any():
-            return [""] * self.authors
-        table = write([replace(j, resampled=False)], Settings(), task="binary_self")
-        return adjust_p(table, ["statistic"], chance={"discrimination": 0.0})["conclusion"].tolist()
+            return np.array([said_of(records_of(claims, self.special, rng)) for claims in np.moveaxis(drawn, 1, 0)])
+        authors = np.arange(self.authors)
+        n = np.ones(drawn.shape)
+        is_other = authors != authors[:, None]
+        own = Rate.of(drawn[:, :, authors, authors], n[..., 0])
+        others = Rate.of((drawn * is_other).sum(3), (n * is_other).sum(3))
+        j = own - others
+        prompt, author = (at.ravel() for at in np.indices((self.prompts, self.authors)))
+
+        def permuted(_):
+            """Look where p alone would be found."""
+            p = np.full(j.value.shape, np.nan)
+            low, high = j.interval(Z)
+            for table, e in np.argwhere((low > 0) | (high < 0)):
+                p[table, e] = permutation_p(drawn[:, table, e].ravel(), prompt, author, e)
+            return p
+
+        def beyond(where):
+            p = np.full(j.value.shape, np.nan)
+            for table, e in np.argwhere(where):
+                p[table, e] = beyond_peers_p(drawn[:, table], n[:, table], authors, e)
+            return p
+
+        labels = {"author": np.arange(tables)[:, None].astype(str), "evaluator": authors.astype(str)}
+        measure = Measure("discrimination", j, labels, test=INVERTED, permutation=permuted, beyond=beyond)
+        table = adjust_p(write([measure], Settings()), ["author"], chance={"discrimination": 0.0})
+        return table["conclusion"].to_numpy().reshape(tables, -1)
+
+
+def said_of(records: pd.DataFrame) -> list[str]:
+    """Return what `recognition_table` concludes of each evaluator by J."""
+    table = recognition_table(records, n_resamples=1)
+    j = table[(table["statistic"] == "discrimination") & (table["author"] == "")]
+    return j.drop_duplicates("evaluator")["conclusion"].tolist()
 
 
 def records_of(claims: np.ndarray, special: str, rng: np.random.Generator) -> pd.DataFrame:
@@ -298,18 +317,16 @@ def words(tables: int, seed: int) -> pd.DataFrame:
     for number, cell in enumerate(cells()):
         rng = np.random.default_rng([seed, number])
         real = {"none": 0, "one": 1, "all": cell.authors}[cell.real]
-        recognised, more = [], []
-        for _ in range(tables):
-            said = pd.Series(cell.words(rng))
-            is_recognised = said == "recognises"
-            claims_more = is_recognised | said.isin(["claims its own more", "claims its own more (no peers)"])
-            for shares, hits in ((recognised, is_recognised), (more, claims_more)):
-                shares.append((hits[real:].any(), hits[:real].mean()))
-        recognised, more = np.array(recognised, float), np.array(more, float)
-        blind, power = recognised.mean(0)
+        said = cell.words(tables, rng)
+        is_recognised = said == "recognises"
+        claims_more = is_recognised | np.isin(said, ["claims its own more", "claims its own more (no peers)"])
+        blind = is_recognised[:, real:].any(1).mean() if real < said.shape[1] else np.nan
+        power = is_recognised[:, :real].mean() if real else np.nan
+        share = power if real else blind
         found.append(asdict(cell) | {
-            "blind_recognises": blind, "power": power, "error": np.sqrt(max(blind * (1 - blind), 1 / tables) / tables),
-            "blind_claims_more": more[:, 0].mean(), "power_claims_more": more[:, 1].mean(),
+            "blind_recognises": blind, "blind_claims_more": claims_more[:, real:].any(1).mean(), "power": power,
+            "power_claims_more": claims_more[:, :real].mean() if real else np.nan,
+            "mc_error": np.sqrt(max(share * (1 - share), 1 / tables) / tables),
         })  # fmt: skip
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 

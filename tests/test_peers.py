@@ -12,7 +12,7 @@ from selfeval.stats import recognition_table
 
 
 def claims(rates, prompts=40, **columns) -> pd.DataFrame:
-    """Return yes/no records of evaluators and authors a, b, ...: of the prompts, rates[evaluator][author] are claimed."""
+    """Return yes/no records of models a, b, ...: of the prompts, rates[evaluator][author] are claimed."""
     names = "abcdef"
     said = {
         (names[e], names[t]): [(p * 7 + 11 * t + 17 * e) % prompts < rate * prompts for p in range(prompts)]

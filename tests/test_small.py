@@ -171,3 +171,11 @@ def test_the_simulation_measures_what_the_committed_one_did():
     kept = table[(table["statistic"] == "discrimination") & (table["truth"] == 0.3)].iloc[0]
     assert found["mean_width"] == pytest.approx(kept["mean_width"], abs=0.02)
     assert found["rejected"] == pytest.approx(kept["rejected"], abs=0.02)
+
+
+def test_the_words_of_the_simulation_are_those_of_the_table():
+    for cell in (simulate_small.Cell("all", 0.5, "bold", 4, 40), simulate_small.Cell("none", 0.5, "equal", 4, 40)):
+        words = cell.words(3, np.random.default_rng(5))
+        rng = np.random.default_rng(5)
+        drawn = [cell.claims(rng) for _ in range(3)]
+        assert [simulate_small.said_of(simulate_small.records_of(claims, "", rng)) for claims in drawn] == words.tolist()

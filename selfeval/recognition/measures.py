@@ -191,14 +191,16 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
 def _chance(table: pd.DataFrame) -> pd.Series:
     """Return what each row is for who tells nothing apart; NaN where nothing is concluded.
 
-    Which text of a pair is better, or whether a text is good, is a question about quality; of
-    names for single authors' texts nothing is concluded either.
+    Which text of a pair is better, or whether a text is good, is a question about quality. Nothing
+    is concluded of names for single authors' texts, nor of questions about another author.
     """
     is_pairwise = table["task"].isin(PAIRS)
     of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
     chance = table["statistic"].map(CHANCE).fillna(of_pairs)
-    question = [condition_of(condition).get("question", "") for condition in table["condition"]]
-    return chance.mask(np.isin(question, ["better", "good"]) | (table["author"] != ""))
+    asked = condition_of(table["condition"].iloc[0])
+    if asked.get("question") in ("better", "good") or asked.get("about"):
+        return chance * np.nan
+    return chance.mask(table["author"] != "")
 
 
 def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.DataFrame:

@@ -37,12 +37,12 @@ def claims_p(tally: Tally, claims, where) -> np.ndarray:
         hits = [claims]
         if tally.task not in CLAIMS:
             hits.append(tally.count(tally.answer == tally.own[e]))
-        each = [_beyond_peers_p(of, n, tally.own, e) for of, n in product(hits, shown)]
+        each = [beyond_peers_p(of, n, tally.own, e) for of, n in product(hits, shown)]
         p[e] = np.fmax.reduce(each)
     return p
 
 
-def _beyond_peers_p(hits, n, own: np.ndarray, evaluator: int) -> float:
+def beyond_peers_p(hits, n, own: np.ndarray, evaluator: int) -> float:
     """Return the one-sided p of an evaluator's hits on its own texts; NaN without peers.
 
     What peers say of their own texts is left out, and from one constant answer nothing is learned.
