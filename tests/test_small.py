@@ -178,4 +178,6 @@ def test_the_words_of_the_simulation_are_those_of_the_table():
         words = cell.words(3, np.random.default_rng(5))
         rng = np.random.default_rng(5)
         drawn = [cell.claims(rng) for _ in range(3)]
-        assert [simulate_small.said_of(simulate_small.records_of(claims, "", rng)) for claims in drawn] == words.tolist()
+        assert [
+            simulate_small.said_of(simulate_small.records_of(claims, "", rng)) for claims in drawn
+        ] == words.tolist()

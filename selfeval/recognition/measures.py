@@ -71,7 +71,6 @@ CHANCE_OF_PAIRS = {
 # only these count, and how many of these there must be for a conclusion.
 SHARED = 0.8
 LEAST_SHARED = 6
-OF_SHARED = (*CHANCE, "corrected_advantage", "peer_corrected", "auc_peer_corrected")
 # The sd is that of earlier data with one text per prompt and author.
 PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 # Statistics that are computed where they are named.
@@ -258,14 +257,7 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
             measures += auc_measures(tally.by_place(), beyond=p_beyond)
     else:
         shared, notes = on_shared_prompts(tally)
-        measures = _of_single_texts(tally, policy)
-        if shared is not tally:
-            of_shared = _of_single_texts(shared, policy)
-            pairs = zip(measures, of_shared, strict=True)
-            measures = [of if m.statistic in OF_SHARED else m for m, of in pairs]
-        for m in measures:
-            if m.statistic in OF_SHARED and m.value.ndim < 2:
-                m.notes = [*m.notes, *notes]
+        measures = _of_single_texts(shared, policy, notes)
         if not np.isnan(tally.score).all():
             measures += auc_measures(shared, notes)
     if policy == "all":
@@ -298,15 +290,16 @@ def on_shared_prompts(tally: Tally) -> tuple[Tally, list[tuple]]:
     return tally, notes
 
 
-def _of_single_texts(tally: Tally, policy: str) -> list[Measure]:
-    """Return the statistics of a question about one text, with the notes on missing answers."""
+def _of_single_texts(tally: Tally, policy: str, notes: Sequence[tuple]) -> list[Measure]:
+    """Return the statistics of a question about one text, with notes (which evaluators, text)."""
     heard = tally.kept(tally.heard[tally.evaluator])
     measure = binary_measures if tally.task in CLAIMS else naming_measures
     measures = measure(heard, policy)
     differ = answers_differ(tally)
     for m in measures:
         by_author = m.value.ndim > 1
-        m.notes = [*m.notes, (_column(~tally.heard, by_author), "no_answer")]
+        of_all = [(~tally.heard, "no_answer"), *notes]
+        m.notes = [*m.notes, *((_column(where, by_author), text) for where, text in of_all)]
         if m.statistic in ("discrimination", "advantage"):
             m.notes.append((_column(differ, by_author), "answers_differ"))
     return measures
@@ -356,18 +349,16 @@ class Cells:
             rate = Rate.of(claims, self.n).mean(self.valid & is_other)
         return rate.pick((self.evaluator,), self.wrote)
 
-    def claims_of_peers(self, rate: Rate) -> Statistic:
+    def by_peers(self, claims: np.ndarray) -> Statistic:
         """Return what peers claim of each evaluator's texts, minus what of third authors' texts."""
-        is_other = self.valid & ~self.is_own
-        is_third = is_other[:, None] & ~self.is_own
-        number = is_third.sum(2)
-        is_peer = is_other[:, self.own_author] & (number > 0) & self.wrote
-        is_peer &= self.evaluator[:, None] != self.evaluator
-        of_texts = rate.pick((slice(None), self.own_author)).mean(is_peer, axis=-2)
-        share = (
-            is_third * (is_peer / np.maximum(number, 1) / np.maximum(is_peer.sum(0), 1))[..., None]
-        )
-        return of_texts - rate.weighed(share.transpose(0, 2, 1))
+        of_others = claims * ~self.is_own
+        asked = self.n * ~self.is_own
+        hits = of_others.sum(2, keepdims=True) - of_others
+        thirds = Rate.of(hits, asked.sum(2, keepdims=True) - asked)
+        is_known = self.valid & ~np.isnan(thirds.value)
+        everywhere = np.s_[:, :]
+        of_texts = Rate.of(claims, self.n).pick(everywhere, is_known)
+        return self.over_peers(of_texts) - self.over_peers(thirds.pick(everywhere, is_known))
 
     def over_peers(self, rate: Rate) -> Rate:
         """Return each evaluator's mean over the others of their rates for its name."""
@@ -533,7 +524,7 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     f1 = jaccard.mapped(lambda v: 2 * v / (1 + v))
     who = {"evaluator": tally.evaluators}
     advantage = self_accuracy - cross_accuracy
-    peer_corrected = discrimination - cells.claims_of_peers(claim_rate)
+    peer_corrected = discrimination - cells.by_peers(claims)
     return [
         Measure("self_accuracy", self_accuracy, who),
         Measure("cross_accuracy", cross_accuracy, who),

@@ -284,22 +284,6 @@ class Rate(Statistic):
 
         return Rate(value, (self.contrib * w).sum(axis), n, (weight > 0).sum(0), at, weight=weight)
 
-    def weighed(self, share) -> Rate:
-        """Return sums of all rates by share (as the value, sums), of which each column adds to 1.
-
-        NaN where it adds to 0. Not to be resampled.
-        """
-        share = share.reshape(-1, share.shape[-1])
-
-        def summed(cells):
-            return cells.reshape(len(cells), -1) @ share
-
-        is_known = share.any(0)
-        value = np.where(is_known, summed(np.nan_to_num(self.value)[None])[0], np.nan)
-        n = self.n.reshape(1, -1) @ (share > 0)
-        weight = summed(self.weight)
-        return Rate(value, summed(self.contrib), n[0], (weight > 0).sum(0), weight=weight)
-
     def pick(self, index, there=True) -> Rate:
         """Return the rates at an index of the value's axes; NaN where `there` is false."""
         picked: Any = super().pick(index, there)
