@@ -476,7 +476,7 @@ def test_what_passes_holm_does_so_at_the_level_of_the_intervals(seed):
             assert each.conclusion == expected
 
 
-# Precision, and accuracy by author: on request
+# Accuracy by author: on request
 
 
 def claims_of(rows):
@@ -489,56 +489,6 @@ def claims_of(rows):
 def requested(frame, *names):
     table = recognition_table(frame, n_resamples=100, more=names)
     return table[table["statistic"].isin(names)]
-
-
-def test_precision_is_the_share_of_claims_that_is_own():
-    rows = [(p, "me", p < 3) for p in range(5)] + [(p, "you", p < 2) for p in range(5)] + [(0, "they", True)]
-    [row] = requested(claims_of(rows), "precision").itertuples()
-    assert (row.estimate, row.n) == (3 / 6, 6)  # 3 own and 3 of others, counted by hand
-
-
-def test_precision_in_naming_counts_the_own_name():
-    said = ["me", "me", "you", "me", "you", "x"]
-    fields = {"true_model": ["me", "me", "me", "you", "you", "you"], "predicted_model": said}
-    frame = pd.DataFrame(fields).assign(evaluator_model="me", task_type="exact_model", prompt_id=[0, 1, 2] * 2)
-    frame["text_id"] = range(6)
-    [row] = requested(frame, "precision").itertuples()
-    assert (row.estimate, row.n) == (2 / 3, 3)
-
-
-def test_precision_is_not_there_without_being_asked_for_or_without_a_claim():
-    silent = claims_of([(p, author, False) for p in range(4) for author in ("me", "you")])
-    assert "precision" not in set(recognition_table(silent, n_resamples=100)["statistic"])
-    [row] = requested(silent, "precision").itertuples()
-    assert np.isnan(row.estimate)
-    assert "not_estimable" in row.note
-
-
-CLAIM_RATES = {"me": 0.6, "you": 0.2, "they": 0.3}
-
-
-def coverage_of_precision(authors_of):
-    """Return how often the interval holds the true precision, over 200 draws of 60 prompts with the authors given."""
-    draw = np.random.default_rng(4)
-    truth = 0.6 / (0.6 + 0.2 + 0.3)
-    drawn = []
-    for number in range(200):  # an evaluator each, in one table
-        rows = [(p, author, draw.random() < CLAIM_RATES[author]) for p in range(60) for author in authors_of(p, draw)]
-        own = f"me {number}"
-        drawn.append(claims_of(rows).assign(evaluator_model=own).replace({"true_model": {"me": own}}))
-    frame = pd.concat(drawn, ignore_index=True).assign(text_id=lambda rows: range(len(rows)))
-    found = requested(frame, "precision")
-    assert len(found) == 200
-    return ((found["low"] <= truth) & (truth <= found["high"])).mean()
-
-
-def test_the_interval_of_precision_covers_what_is_simulated():
-    names = [*CLAIM_RATES]
-    assert 0.91 <= coverage_of_precision(lambda p, draw: [names[draw.integers(3)]]) <= 0.99
-
-
-def test_the_interval_of_precision_is_wide_rather_than_narrow_where_all_wrote_on_each_prompt():
-    assert coverage_of_precision(lambda p, draw: CLAIM_RATES) >= 0.95  # as many texts of each: less than binomial noise
 
 
 def test_accuracy_by_author_is_counted_for_each_pair():

@@ -74,7 +74,7 @@ LEAST_SHARED = 6
 # The sd is that of earlier data with one text per prompt and author.
 PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 # Statistics that are computed where they are named.
-ON_REQUEST = ("precision", "author_accuracy")
+ON_REQUEST = ("author_accuracy",)
 # Columns of ROC curves.
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
@@ -93,8 +93,8 @@ def recognition_table(
     `task_type`, `text_id`, and `predicted_model` (naming tasks) or `predicted_self` (others); uses
     `prompt_id` (else `prompt_used`), `condition`, `score`, `position`, `other_model`,
     `other_text_id` and `repeat` where present. Each (task, condition) is analysed by itself; its
-    authors are the candidates. more: of `ON_REQUEST`, precision (of the claims, the share about own
-    texts) and author_accuracy (per evaluator and author), not of pairs.
+    authors are the candidates. more: of `ON_REQUEST`, author_accuracy (per evaluator and author), not
+    of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
     `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over
@@ -478,7 +478,7 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
 
 
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
-    """Return precision, and the accuracy of each evaluator on the texts of each author."""
+    """Return the accuracy of each evaluator on the texts of each author."""
     tally = tally.kept(tally.heard[tally.evaluator])
     cells = _counted_cells(tally, policy)
     claims = tally.count(claimed_rows(tally))
@@ -486,14 +486,8 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
         right = np.where(cells.is_own, claims, cells.n - claims)
     else:
         right = tally.count(tally.answer == tally.author)
-    own_claims = (claims * cells.is_own).sum(2)
-    precision = Rate.of(own_claims, claims.sum(2)).pick((cells.evaluator,), cells.wrote)
-    notes = [(~cells.wrote, "wrote_nothing"), (~tally.heard, "no_answer")]
     by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
-    return [
-        Measure("precision", precision, {"evaluator": tally.evaluators}, notes=notes),
-        Measure("author_accuracy", Rate.of(right, cells.n), by_author),
-    ]
+    return [Measure("author_accuracy", Rate.of(right, cells.n), by_author)]
 
 
 # --------------------------------------------------------------------------------------------------
