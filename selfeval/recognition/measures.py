@@ -93,8 +93,8 @@ def recognition_table(
     `task_type`, `text_id`, and `predicted_model` (naming tasks) or `predicted_self` (others); uses
     `prompt_id` (else `prompt_used`), `condition`, `score`, `position`, `other_model`,
     `other_text_id` and `repeat` where present. Each (task, condition) is analysed by itself; its
-    authors are the candidates. more: of `ON_REQUEST`, author_accuracy (per evaluator and author), not
-    of pairs.
+    authors are the candidates. more: of `ON_REQUEST`: author_accuracy (per evaluator and author),
+    not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
     `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over

@@ -28,15 +28,16 @@ def claims_p(tally: Tally, claims, where) -> np.ndarray:
     policies give, for to leave others' texts unanswered is no claim of own ones; and where authors
     are named, of two questions: peers may claim these texts as well, or know whose they are.
     """
-    shown = [tally.count()]
+    claims = claims.astype(float)
+    shown = [tally.count().astype(float)]
     is_answered = tally.answer >= 0
     if not is_answered.all():
-        shown.append(tally.count(is_answered))
+        shown.append(tally.count(is_answered).astype(float))
     p = np.full(len(tally.own), np.nan)
     for e in np.flatnonzero(where):
         hits = [claims]
         if tally.task not in CLAIMS:
-            hits.append(tally.count(tally.answer == tally.own[e]))
+            hits.append(tally.count(tally.answer == tally.own[e]).astype(float))
         each = [beyond_peers_p(of, n, tally.own, e) for of, n in product(hits, shown)]
         p[e] = np.fmax.reduce(each)
     return p
@@ -57,4 +58,4 @@ def beyond_peers_p(hits, n, own: np.ndarray, evaluator: int) -> float:
     if not used.any():
         return np.nan
     used[evaluator] = n[:, evaluator].any(0)
-    return cell_p(hits * used, n * used, evaluator, author)
+    return cell_p(hits, n, used, evaluator, author)

@@ -47,20 +47,17 @@ def one_sided_p(statistic: Statistic, z: float) -> np.ndarray:
     return np.where(statistic.value > 0, p / 2, 1 - p / 2)
 
 
-def cell_p(hits, n, row: int, column: int) -> float:
+def cell_p(hits, n, used, row: int, column: int) -> float:
     """Return the one-sided p-value of a cell that is higher than its row and column explain.
 
     hits, n: (clusters, rows, columns), such as texts claimed and texts shown by prompt, evaluator
-    and author; without any `n` a cell does not count. Under the null the log odds of a hit are a
+    and author; used: which cells (rows, columns) count. Under the null the log odds of a hit are a
     habit of the row plus a taste for the column that all rows share (quasi-independence, Goodman
-    1968); a hit is counted with one half more of each answer per cell. It is the score test with
-    the variance of its clusters about 0 (Boos 1992), so no cluster says more than its share.
+    1968); every cell has one half more of either answer. It is the score test with the variance of
+    its clusters about 0 (Boos 1992), so no cluster says more than its share.
     """
-    used = n.sum(0) > 0
-    clusters = len(n)
-    hits = hits + used / (2 * clusters)
-    n = n + used / clusters
-    total = n.sum(0)
+    all_hits = (hits.sum(0) + 0.5) * used
+    total = (n.sum(0) + 1) * used
     rows, columns = used.shape
     effects = np.zeros(rows + columns)
     for _ in range(STEPS):
@@ -68,11 +65,10 @@ def cell_p(hits, n, row: int, column: int) -> float:
         weight = total * rate * (1 - rate)
         by_row = np.diag(weight.sum(1))
         by_column = np.diag(weight.sum(0))
+        information = np.block([[by_row, weight], [weight.T, by_column]])
         # One effect is free, and rows and columns without a cell have none.
-        information = np.block([[by_row, weight], [weight.T, by_column]]) + 1e-9 * np.eye(
-            len(effects)
-        )
-        left_over = hits.sum(0) - total * rate
+        information += 1e-9 * np.eye(len(effects))
+        left_over = all_hits - total * rate
         score = np.concatenate([left_over.sum(1), left_over.sum(0)])
         step = np.linalg.solve(information, score).clip(-2, 2)
         effects += step
@@ -84,7 +80,9 @@ def cell_p(hits, n, row: int, column: int) -> float:
     explained = np.linalg.solve(information, of_cell)
     direction = -(explained[:rows, None] + explained[rows:])
     direction[row, column] += 1
+    direction *= used
     scores = np.tensordot(hits, direction) - np.tensordot(n, direction * rate)
+    scores += (direction * (0.5 - rate)).sum() / len(scores)
     return float(ndtr(-scores.sum() / np.sqrt((scores**2).sum())))
 
 
