@@ -128,9 +128,10 @@ class Tally:
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
     """Return the prompt of each row as a code, and a note where texts stand in for prompts.
 
-    A prompt is known by prompt_id, else by its text; where no row has any, each text is one. Some
-    rows with a prompt and some without are an error: with texts as clusters for all, no cluster
-    would hold both own and others' texts.
+    A prompt is known by prompt_id, else by its text; where no row has any, each text is one. What
+    was shown decides: of the same words, or of all the same texts, two are one. Some rows with a
+    prompt and some without are an error: with texts as clusters for all, no cluster would hold both
+    own and others' texts.
     """
     problem = ""
     for name in ("prompt_id", "prompt_used"):
@@ -138,13 +139,29 @@ def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
             continue
         given = frame[name].notna() & (frame[name] != "")
         if given.all():
-            return same_codes(frame[name]), ""
+            return _as_shown(frame, same_codes(frame[name])), ""
         if given.any() and not problem:
             empty = f"is empty in {(~given).sum()} of {len(given)} rows"
             problem = f"Column `{name}` {empty} (the first is row {given.argmin()})"
     if problem:
         raise InputError(f"{problem}: give the prompt of all rows, or of none.")
-    return same_codes(frame["text_id"]), "clusters_are_texts"
+    return _as_shown(frame, same_codes(frame["text_id"])), "clusters_are_texts"
+
+
+def _as_shown(frame: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
+    """Return the codes of prompts, one for those of the same words, or of all the same texts."""
+    for name, author in (("prompt_used", ""), ("text_full", frame["true_model"])):
+        if name not in frame:
+            continue
+        shown = pd.DataFrame({"code": codes, "author": author, "text": frame[name]})
+        shown = shown.drop_duplicates().sort_values(["code", "author", "text"])
+        has_text = ~shown["text"].fillna("").eq("").groupby(shown["code"]).transform("any")
+        together = shown[has_text].groupby("code")[["author", "text"]].agg(tuple)
+        first = (
+            together.index.to_series().groupby([together[key] for key in together]).transform("min")
+        )
+        codes = pd.Series(codes).replace(first.to_dict()).to_numpy()
+    return codes
 
 
 def _check_unique(frame: pd.DataFrame) -> None:
