@@ -230,6 +230,7 @@ def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
     rows = table[is_default]
     rows = rows.assign(side=side_of(0, rows["low"], rows["high"]))
     sides = rows.pivot(index=["evaluator", "author"], columns="policy", values="side")
+    sides = sides.reindex(columns=["all", "answered"])  # of scores alone there are none
     notes = pd.Series(policies_note(sides["all"], sides["answered"]), sides.index)
     note_of = rows.set_index(["evaluator", "author"]).index.map(notes)
     for note in notes[notes != ""].unique():
