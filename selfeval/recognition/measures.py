@@ -576,7 +576,6 @@ def auc_measures(
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
             "auc_within_prompt": Area.within(Rate.of(wins, pairs)),
         }
-        p_beyond = np.nan
         if beyond is None:
             corrected = areas["auc_within_prompt"] - _peer_area(tally, e)
             who = {"evaluator": evaluator}

@@ -38,7 +38,7 @@ def claims_p(tally: Tally, claims, where) -> np.ndarray:
         hits = [claims]
         if tally.task not in CLAIMS:
             hits.append(tally.count(tally.answer == tally.own[e]).astype(float))
-        each = [beyond_peers_p(of, n, tally.own, e) for of, n in product(hits, shown)]
+        each = [beyond_peers_p(of, n, tally.own, int(e)) for of, n in product(hits, shown)]
         p[e] = np.fmax.reduce(each)
     return p
 
