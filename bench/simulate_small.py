@@ -325,7 +325,6 @@ def words(tables: int, seed: int) -> pd.DataFrame:
         share = power if real else blind
         found.append(asdict(cell) | {
             "blind_recognises": blind, "blind_claims_more": claims_more[:, real:].any(1).mean(), "power": power,
-            "power_claims_more": claims_more[:, :real].mean() if real else np.nan,
             "mc_error": np.sqrt(max(share * (1 - share), 1 / tables) / tables),
         })  # fmt: skip
     return pd.DataFrame(found).assign(tables=tables, seed=seed)

@@ -275,6 +275,20 @@ for name, of, which in (
     ("small_auc", found_out, "auc_within_prompt"), ("holm_5", after_holm, 5), ("holm_10", after_holm, 10),
 ):  # fmt: skip
     CELLS[name] = Row(Number(lambda n=n, of=of, which=which: of(n, which)) for n in FEWEST)
+
+
+def words_given(column, designs="special == '' and own_taste == 0"):
+    """Return in what share of simulated tables an evaluator gets a word, in some designs."""
+    return table("validation/words").fillna({"special": ""}).query(designs)[column]
+
+
+def word_found(prompts, taste):
+    """Return the least power of the word with four authors."""
+    return words_given("power", f"real != 'none' and authors == 4 and prompts == {prompts} and taste == {taste}").min()
+
+
+for name, taste in (("word_power", 0), ("word_power_taste", 0.5)):
+    CELLS[name] = Row(Number(lambda n=n, taste=taste: word_found(n, taste)) for n in (12, 40, 120))
 TRUE_J = {"task": "exact_model", "statistic": "discrimination"}  # of a simulated evaluator, by construction
 CELLS["truth"] = [
     Number(lambda who=who: validation("planted", "truth", evaluator=who, **TRUE_J).item())
