@@ -75,6 +75,7 @@ def own_data(tmp_path, monkeypatch):
     folder.mkdir()
     for name in ("models.yaml", "prompts.jsonl"):
         shutil.copy(ROOT / "data" / name, folder)
+    shutil.copytree(ROOT / "data" / "roleplay", folder / "roleplay")  # a simulated model plays these parts, too
     stand_in(monkeypatch, folder)
     return folder
 
