@@ -285,8 +285,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "recognition/measures.py",
-        'np.isin(question, ["better", "good"])',
-        'np.isin(question, ["better"])',
+        'in ("better", "good")',
+        'in ("better",)',
     ),
     ("recognition/measures.py", "return (low > 0) | (high < 0)\n", "return low > 0\n"),
     (
