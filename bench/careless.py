@@ -285,8 +285,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "recognition/measures.py",
-        'return chance.mask(np.isin(question, ["better", "good"]))',
-        'return chance.mask(np.isin(question, ["better"]))',
+        'in ("better", "good")',
+        'in ("better",)',
     ),
     ("recognition/measures.py", "return (low > 0) | (high < 0)\n", "return low > 0\n"),
     (
@@ -646,7 +646,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'scores[\\"own likelihood, per token\\"] = here[name] / n_tokens',
         'scores[\\"own likelihood, per token\\"] = here[name] / length',
     ),
-    ("notebooks/13_published_studies.ipynb", '\\"pairs|naming both\\"', '\\"pairs\\"'),
     ("notebooks/14_interrogation.ipynb", "last = by_conversation.tail(1)", "last = by_conversation.head(1)"),
     (
         "notebooks/15_identity_details.ipynb",

@@ -1,27 +1,35 @@
 """Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
 
-Run it for `small.csv`, `family.csv`, `unanswered.csv` and `regression.csv` in `data/validation/`:
+Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv` and `regression.csv` in `data/validation/`:
 python bench/simulate_small.py 4000
 
 An evaluator says yes with one chance, whoever wrote the text. Answers go together as real ones do: on a prompt, and on
 an author's texts for a prompt. With two authors and one row each, J is also the claim discrimination of one reply per
 arm, and the share of pairs ordered rightly is also the paired accuracy of a jury. What is measured is what the package
 reports.
+
+For `words.csv` every author evaluates, and an evaluator claims a text with the probit of its habit, of a taste for the
+author that all share (or its own), of the prompt and the text, and of what it recognises in its own texts.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import scipy.stats
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
+from selfeval.recognition.peers import beyond_peers_p  # noqa: E402
+from selfeval.statistics import tests  # noqa: E402
 from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level  # noqa: E402
+from selfeval.statistics.resampling import Settings  # noqa: E402
+from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
 from selfeval.statistics.tests import holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
@@ -166,6 +174,162 @@ def unanswered(tables: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 
 
+HABITS = {"equal": (0.3, 0.3), "bold": (0.5, 0.05), "shy": (0.05, 0.5), "ceiling": (0.98, 0.98)}  # first, its peers
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A design: real is who recognises its own by 1 probit, `none`, the first (`one`) or `all`; taste, own_taste: sd.
+
+    special: what else is the matter (`records_of`).
+    """
+
+    real: str
+    taste: float
+    habits: str
+    authors: int
+    prompts: int
+    own_taste: float = 0.0
+    special: str = ""
+
+    def claims(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw claims (prompts, evaluators, authors)."""
+        first, peers = HABITS[self.habits]
+        own = np.zeros(self.authors)
+        own[: {"none": 0, "one": 1, "all": self.authors}[self.real]] = 1
+        shape = self.prompts, self.authors, self.authors
+        inclined = ndtri(np.r_[first, np.full(self.authors - 1, peers)])[:, None] + np.diag(own)
+        taste = self.taste * rng.normal(size=self.authors)
+        strength = np.ones(self.authors)
+        if self.special == "twice the taste":
+            strength[0] = 2
+        inclined = inclined + strength[:, None] * taste + self.own_taste * rng.normal(size=shape[1:])
+        of_prompt, of_text = (
+            0.5 * rng.normal(size=(self.prompts, 1, 1)),
+            0.5 * rng.normal(size=(self.prompts, 1, shape[2])),
+        )
+        if self.special == "long texts":  # all like long texts, and authors write texts of unequal length
+            of_text = of_text + np.linspace(-0.5, 0.5, self.authors)
+        if self.special == "other prompts":
+            of_prompt = 2 * of_prompt
+        return ndtr(inclined + of_prompt + of_text) > rng.random(shape)
+
+    def words(self, tables: int, rng: np.random.Generator) -> np.ndarray:
+        """Return what is concluded of each evaluator of each table, (tables, evaluators)."""
+        drawn = np.stack([self.claims(rng) for _ in range(tables)], 1)
+        if self.special not in ("", "twice the taste", "long texts"):
+            return np.array([said_of(records_of(claims, self.special, rng)) for claims in np.moveaxis(drawn, 1, 0)])
+        authors = np.arange(self.authors)
+        n = np.ones(drawn.shape)
+        is_other = authors != authors[:, None]
+        own = Rate.of(drawn[:, :, authors, authors], n[..., 0])
+        others = Rate.of((drawn * is_other).sum(3), (n * is_other).sum(3))
+        j = own - others
+        prompt, author = (at.ravel() for at in np.indices((self.prompts, self.authors)))
+
+        def permuted(_):
+            """Look where p alone would be found."""
+            p = np.full(j.value.shape, np.nan)
+            low, high = j.interval(Z)
+            for table, e in np.argwhere((low > 0) | (high < 0)):
+                p[table, e] = permutation_p(drawn[:, table, e].ravel(), prompt, author, e)
+            return p
+
+        def beyond(where):
+            p = np.full(j.value.shape, np.nan)
+            for table, e in np.argwhere(where):
+                p[table, e] = beyond_peers_p(drawn[:, table], n[:, table], authors, e)
+            return p
+
+        labels = {"author": np.arange(tables)[:, None].astype(str), "evaluator": authors.astype(str)}
+        measure = Measure("discrimination", j, labels, test=INVERTED, permutation=permuted, beyond=beyond)
+        table = adjust_p(write([measure], Settings()), ["author"], chance={"discrimination": 0.0})
+        return table["conclusion"].to_numpy().reshape(tables, -1)
+
+
+def said_of(records: pd.DataFrame) -> list[str]:
+    """Return what `recognition_table` concludes of each evaluator by J."""
+    table = recognition_table(records, n_resamples=1)
+    j = table[(table["statistic"] == "discrimination") & (table["author"] == "")]
+    return j.drop_duplicates("evaluator")["conclusion"].tolist()
+
+
+def records_of(claims: np.ndarray, special: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the records of claims (prompts, evaluators, authors), of which something is the matter."""
+    prompt, evaluator, author = (at.ravel() for at in np.indices(claims.shape))
+    own, said = evaluator == author, claims.ravel().astype(object)
+    records = pd.DataFrame({
+        "text_id": prompt * claims.shape[2] + author, "prompt_id": prompt, "true_model": author.astype(str),
+        "evaluator_model": evaluator.astype(str), "task_type": "binary_self", "predicted_self": said,
+    })  # fmt: skip
+    if special == "unanswered":
+        records["predicted_self"] = np.where(rng.random(len(said)) < np.where(own, 0.02, 0.3), None, said)
+    elif special == "others unanswered":
+        records["predicted_self"] = np.where(own, said, None)
+    elif special == "ten times":
+        again = [
+            records.assign(prompt_id=10_000 * k + prompt, text_id=10_000 * k + records["text_id"]) for k in range(10)
+        ]
+        records = pd.concat(again).assign(prompt_used=np.tile(prompt, 10).astype(str))
+    elif special == "other prompts":  # of own texts: six are common
+        records = records[(prompt < 6) | (own == (prompt % 2 == 0))]
+    elif special == "two evaluators":
+        records = records[evaluator < 2]
+    elif special == "names":  # who does not claim a text names another author, whoever it is
+        other = (evaluator + rng.integers(1, claims.shape[1], len(said))) % claims.shape[1]
+        named = np.where(claims.ravel(), evaluator, other).astype(str)
+        records = records.assign(task_type="exact_model", predicted_model=named, predicted_self=None)
+    elif special == "all know all":
+        named = np.where(rng.random(len(said)) < 0.4, author, rng.integers(0, claims.shape[1], len(said))).astype(str)
+        records = records.assign(task_type="exact_model", predicted_model=named, predicted_self=None)
+    return records
+
+
+def cells() -> list[Cell]:
+    """Return the designs of `words.csv`."""
+    found = []
+    for habits in ("equal", "bold", "shy"):
+        for authors in (3, 4, 10):
+            for prompts in (6, 12, 40, 120):
+                found += [Cell("none", taste, habits, authors, prompts) for taste in (0, 0.1, 0.25, 0.5)]
+                if prompts > 6:
+                    found += [Cell("one", taste, habits, authors, prompts) for taste in (0, 0.5)]
+        for prompts in (12, 40, 120):
+            found += [Cell("all", taste, habits, 4, prompts) for taste in (0, 0.5)]
+    for prompts in (40, 120):
+        found += [Cell("none", taste, "ceiling", 4, prompts) for taste in (0, 0.25, 0.5)]
+        found += [Cell("none", 0, "equal", authors, prompts, own_taste=0.25) for authors in (3, 4, 10)]
+        specials = ("long texts", "unanswered", "others unanswered", "other prompts", "two evaluators", "names")
+        found += [Cell("none", 0.5, "equal", 4, prompts, special=special) for special in specials]
+        found += [
+            Cell("none", 0.5, "equal", 4, prompts, special=special) for special in ("all know all", "twice the taste")
+        ]
+    return [*found, Cell("none", 0.5, "equal", 4, 8, special="ten times"), Cell("none", 0.5, "equal", 4, 8)]
+
+
+def words(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often any blind evaluator of a table `recognises` (family-wise), and how often each that does.
+
+    claims_more: the same, of `recognises` and `claims its own more`. One that is not blind is one in its cell or all.
+    """
+    found = []
+    tests.DRAWS = 999
+    for number, cell in enumerate(cells()):
+        rng = np.random.default_rng([seed, number])
+        real = {"none": 0, "one": 1, "all": cell.authors}[cell.real]
+        said = cell.words(tables, rng)
+        is_recognised = said == "recognises"
+        claims_more = is_recognised | np.isin(said, ["claims its own more", "claims its own more (no peers)"])
+        blind = is_recognised[:, real:].any(1).mean() if real < said.shape[1] else np.nan
+        power = is_recognised[:, :real].mean() if real else np.nan
+        share = power if real else blind
+        found.append(asdict(cell) | {
+            "blind_recognises": blind, "blind_claims_more": claims_more[:, real:].any(1).mean(), "power": power,
+            "mc_error": np.sqrt(max(share * (1 - share), 1 / tables) / tables),
+        })  # fmt: skip
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
 def regression(tables: int, seed: int) -> pd.DataFrame:
     """Return how often a coefficient that is 0 is found by the jackknife's t and by the wild cluster bootstrap.
 
@@ -208,4 +372,5 @@ if __name__ == "__main__":
     small(number, seed).round(6).to_csv(FOLDER / "small.csv", index=False)
     family(number // 4, seed).round(6).to_csv(FOLDER / "family.csv", index=False)
     unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
+    words(number // 10, seed).round(6).to_csv(FOLDER / "words.csv", index=False)
     regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)

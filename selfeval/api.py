@@ -364,10 +364,10 @@ def measure_recognition(
     The statistics are those of `stats.recognition_table`.
 
     predictions: a frame, records, files or folders. statistics: only these, such as
-    "discrimination"; "precision" (of the claims, the share about own texts) and "author_accuracy"
-    (evaluator by author, which `plot("accuracy")` draws) are computed where they are named. level:
-    of the intervals. n_resamples, seed: of the bootstrap. reread: read the answers from the raw
-    replies anew (`yes`), keep those on record (`no`), or `auto`; what that takes back is printed.
+    "discrimination"; "author_accuracy" (evaluator by author, which `plot("accuracy")` draws) is
+    computed where it is named. level: of the intervals. n_resamples, seed: of the bootstrap.
+    reread: read the answers from the raw replies anew (`yes`), keep those on record (`no`), or
+    `auto`; what that takes back is printed.
     columns: {their name of a field: ours, or a list of ours}. authors: {name in the records:
     author}, None for somebody else, "no answer" for what is no answer, such as "unknown"; raises
     `InputError` for answers that name nobody known. The frame's `tables` have the rows of all

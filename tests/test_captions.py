@@ -46,13 +46,22 @@ def finding(*names):
 
 @finding("f:published_j")
 def published():
+    said = SAID["figures"]["published_j"]
     cases = read("published/evaluators")
     cases = cases[~cases["study"].str.contains("pairs|naming both")]
-    usual, j = cases["usual_low"] > 0, cases["j_low"] > 0
-    assert len(cases) == 47 and "n: 47 cases" in SAID["figures"]["published_j"]["about"]
-    assert "ten lie above 0" in SAID["figures"]["published_j"]["alt"] and j.sum() == 10
-    assert cases.loc[cases["j"].idxmax(), ["study", "evaluator"]].tolist() == ["Erlikhman, chat, one text", "Claude"]
-    return f"{(usual & ~j).sum()} of {usual.sum()} above-chance results disappear"
+    found = cases[cases["usual_low"] > 0]
+    kept = found["j_low"] > 0
+    assert f"Of {len(cases)} tests" in said["about"]
+    assert f"{found['study'].str.startswith('Erlikhman').sum()} of the {len(found)})" in said["about"]
+    assert {*found.loc[kept, "tier"]} == {"frontier models of 2026"}
+    tiers = ["frontier models of 2026", "open-weight models", "judges of 2024"]
+    frontier, open_weights, old = found["tier"].value_counts()[tiers]
+    assert f"{kept.sum()} of the {frontier} by frontier models stay above 0" in said["alt"]
+    assert f"none of the {open_weights} by open-weight models or of the {old} by judges of 2024" in said["alt"]
+    beyond = found[found["left"] == "beyond its peers"]
+    assert (beyond["peers"] == "one by one").all() and (beyond[["j_low", "log_odds_low"]] > 0).all(axis=None)
+    left = f"in {kept.sum()}, all of frontier models of 2026, of which {len(beyond)} are shown to be beyond"
+    return f"{len(found)} published tests find self-recognition by the usual score; by J it is left {left}"
 
 
 @finding("f:words_and_weights")

@@ -12,7 +12,7 @@ from matplotlib.text import Text
 import selfeval as se
 from selfeval import figures
 from selfeval.errors import InputError
-from selfeval.figures import forms, style
+from selfeval.figures import style
 from selfeval.figures.estimates import KINDS, Estimates
 from selfeval.stats import condition_contrasts, confusion, recognition_table, roc_points
 
@@ -147,7 +147,7 @@ def test_a_scale_has_0_on_it_whichever_side_all_intervals_are_on(side):
     assert low < 0 < high and low < 0.7 * side < high
 
 
-# labels at the marks, the widths of print, a dark page ----------------------------------------------------------------
+# labels at the marks, the widths of print -----------------------------------------------------------------------------
 
 TWO = {"human": "people", "model": "models"}
 
@@ -165,18 +165,6 @@ def test_sides_are_named_at_their_marks_instead_of_in_a_legend(wide):
     assert all(points.get_facecolor()[0].tolist() == points.get_edgecolor()[0].tolist() for points in marked)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("wide", [6.9, 3.39])
-def test_estimates_against_another_score_are_blue_above_0_and_their_labels_are_read(wide, dark):
-    rows = rows_of((0.1, 0.9), (-0.1, 0.2), x=[0.8, -0.9], text=["Claude, essays", ""])
-    notes = [(1.0, -0.3, "says yes to all")]
-    fig = figures.against(rows, "usual", "J", title="One of 2 is left", notes=notes, wide=wide, dark=dark)
-    said = [text.get_text() for text in fig.axes[0].texts]
-    name = "Claude, essays" if wide > 5 else "Claude"
-    assert said == ["blue: above 0, 1 of 2", name, "says yes to all"] and faults(fig) == []
-    assert fig.get_facecolor()[:3] == ((1, 1, 1) if not dark else pytest.approx((0.051, 0.067, 0.09), abs=0.002))
-
-
 def contrast(colour, ground="white"):
     """Return the contrast of two colours, 1 to 21, as WCAG defines it."""
     light = []
@@ -188,8 +176,6 @@ def contrast(colour, ground="white"):
 
 def test_marks_stand_out_from_their_page_by_3_to_1():
     assert {side: colour for side, (colour, *_) in style.SIDES.items() if contrast(colour) < 3} == {}
-    assert min(map(contrast, forms.DAY[:2])) >= 3
-    assert min(contrast(colour, style.DARK["figure.facecolor"]) for colour in forms.NIGHT[:2]) >= 3
 
 
 def test_a_long_name_of_words_stands_upright_only_where_its_words_do_not_fit():

@@ -556,7 +556,7 @@ DOUBTS = {  # what is wrong: a frame that has it, what is said
     ),
     "each text its prompt": (
         lambda f: f.assign(prompt_id=f["text_id"]),
-        "`prompt_id` is `text_id` in every record, so each text is its own prompt",
+        "No prompt has both own and others' texts of 'Claude', 'GPT', 'Llama'",
     ),
     "each text its prompt, by other ids": (lambda f: f.assign(prompt_id="p" + f["text_id"]), "No prompt has both"),
     "prompts in two spellings": (by_case, "No prompt has both"),

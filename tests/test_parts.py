@@ -169,7 +169,9 @@ def test_scores_alone_are_no_silence(capsys):
     rows[0]["score"] = None  # one is lost
     result = se.measure_recognition(rows, n_resamples=50)
     assert "100 %" not in capsys.readouterr().out
-    assert {*result["statistic"]} == {"auc", "auc_within_prompt"} and why_without_value(result) == ""
+    assert {*result["statistic"]} == {"auc", "auc_within_prompt", "auc_peer_corrected"} and why_without_value(
+        result
+    ) == ""
     assert verdict(result) == "recognises: ant, bee" and "auc" in repr(result)
 
     answered = [{**row, "predicted_self": row["score"] > 0.4} for row in rows if row["evaluator_model"] == "bee"]

@@ -73,8 +73,9 @@ def own_data(tmp_path, monkeypatch):
     """A folder in the place of data/."""
     folder = tmp_path / "data"
     folder.mkdir()
-    for name in ("models.yaml", "prompts.jsonl"):
+    for name in ("models.yaml", "prompts.jsonl", "existence.yaml"):
         shutil.copy(ROOT / "data" / name, folder)
+    shutil.copytree(ROOT / "data" / "roleplay", folder / "roleplay")  # a simulated model plays these parts, too
     stand_in(monkeypatch, folder)
     return folder
 

@@ -78,10 +78,10 @@ def row(profile, model, question):
 
 
 def test_a_model_that_knows_itself_is_seen_to(everybody):
-    assert row(everybody, "openai:knows", "recognition")["conclusion"] == "recognises"
+    assert row(everybody, "openai:knows", "recognition")["conclusion"] == "claims its own more (no peers)"
     assert row(everybody, "openai:knows", "recognition")["estimate"] == 1
     assert row(everybody, "openai:knows", "jury")["estimate"] == 1
-    assert "It tells its own texts from others&#x27;." in everybody.page()
+    assert "It claims its own texts more often. Whether other models would, nobody asked." in everybody.page()
 
 
 def test_a_model_that_claims_everything_has_a_habit_and_no_knowledge(everybody):

@@ -9,6 +9,7 @@ numbers or claims are not those of the tables: the message says what the page ha
 """
 
 import functools
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import yaml
 from selfeval import DATA, ROOT
 from selfeval.recognition.measures import PLANNED  # noqa: F401  sentences.yaml names it
 from selfeval.results import estimate_text, p_text
+from selfeval.statistics.tests import holm
 
 GIVEN = yaml.safe_load(Path(__file__).with_name("sentences.yaml").read_text(encoding="utf-8"))
 CLAIM = re.compile(r"\d|\b(no|not|never|none|nobody|nothing|neither|nor|cannot|without|only|more|less|fewer)\b", re.I)
@@ -75,6 +77,16 @@ class Number:
         return short(self.of(), int(spec[1:] or 2)) if spec[:1] == "e" else format(self.of(), spec)
 
 
+@dataclass(frozen=True)
+class Names:
+    """Names of models that a table has: `{name}` is "Claude, GPT, Grok"."""
+
+    of: Callable
+
+    def __format__(self, spec):
+        return self.of()
+
+
 class Row(tuple):
     """Cells side by side: `{name}` in a table, `{name:and}` or `{name:and e}` in a sentence, `{name:dots}` in one."""
 
@@ -86,6 +98,9 @@ class Row(tuple):
         return {"": " | ", "dots": " · ", "commas": ", "}[how].join([*first, last])
 
 
+CALLED = {"local/qwen2.5-coder-0.5b": "Qwen 0.5B", "local/qwen2.5-coder-1.5b": "Qwen 1.5B"}
+
+
 def short(number, digits=2):
     """Return ".20", as prose has it."""
     return f"{number:z.{digits}f}".replace("0.", ".", 1)
@@ -93,6 +108,8 @@ def short(number, digits=2):
 
 SHOWN = {
     "": lambda row: estimate_text(row.estimate, row.low, row.high),
+    "who": lambda row: CALLED[row.evaluator],
+    "share": lambda row: f"{100 * row.estimate:.0f}",
     "minus": lambda row: estimate_text(-row.estimate, -row.high, -row.low),
     "e": lambda row: short(row.estimate),
     "n": lambda row: f"{row.clusters if 'clusters' in row else row.prompts:.0f}",
@@ -172,6 +189,60 @@ def singly():
     return cases[~cases["study"].str.contains("pairs|both")]
 
 
+FRONTIER, OPEN, OLD = "frontier models of 2026", "open-weight models", "judges of 2024"
+GONE, NOT_BEYOND = "not above 0 by J", "not beyond its peers"
+UNKNOWN, BEYOND = "peers not known one by one", "beyond its peers"
+HOW = {"lineup": "in lineups", "one text": "one at a time", "yes/no": "with yes or no"}
+
+
+def positive(tier=None, left=None):
+    """Return the published cases that are above chance by the usual score, of a tier, and of which so much is left."""
+    cases = singly()
+    cases = cases[cases["usual_low"] > 0]
+    assert cases["left"].notna().all(), "each of them has a place in the figure"
+    of_tier = cases["tier"].eq(tier) | (tier is None)
+    return cases[of_tier & (cases["left"].eq(left) | (left is None))]
+
+
+def listed(words):
+    """Return "a, b and c"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def names(cases):
+    return ", ".join(sorted(cases["name"].unique()))
+
+
+def texts(cases):
+    """Return the kinds of texts of cases: chat essays, API texts."""
+    kinds = cases["study"].str.split(", ").str[1].map({"chat": "chat essays", "api": "API texts"})
+    return listed(sorted(kinds.unique()))
+
+
+def with_values(cases):
+    """Return "Claude (.78, .24) and Grok (.16)", the highest first."""
+    by_name = cases.sort_values("j", ascending=False).groupby("name", sort=False)["j"]
+    return listed([f"{name} ({', '.join(map(short, values))})" for name, values in by_name])
+
+
+def with_texts(cases):
+    """Return "Claude (chat essays in lineups) and GPT (API texts one at a time)"."""
+    how = cases["study"].str.split(", ").str[2].map(HOW)
+    kinds = cases["study"].str.split(", ").str[1].map({"chat": "chat essays ", "api": "API texts "})
+    by_name = (kinds + how).groupby(cases["name"])
+    return listed([f"{name} ({', '.join(sorted(each))})" for name, each in by_name])
+
+
+def mine_after_holm(who):
+    """Return p after Holm, over six, of Qwen 0.5B's own texts first by mine minus another model's name."""
+    about = table("results/words_and_weights/secondary").query("section == 'about'")
+    mine = about[about["what"].str.startswith("own texts first, mine minus")]
+    assert len(mine) == 6
+    p_holm = pd.Series(holm(mine["p"]), mine["evaluator"] + mine["what"])
+    return p_holm[f"local/qwen2.5-coder-0.5bown texts first, mine minus {who}"]
+
+
 def ours(number):
     """Return what 13_published_studies has for a published number."""
     return published("scoreboard").set_index("number").at[number, "ours"]
@@ -182,8 +253,10 @@ def covered(method="default"):
 
 
 CELLS |= {name: Number(lambda of=of: eval(of)) for name, of in GIVEN["numbers"].items()}
+CELLS |= {name: Names(lambda of=of: eval(of)) for name, of in GIVEN["named"].items()}
 CELLS |= {"power_a": power("a_rejected"), "power_b": power("b_rejected"), "power_access": power("privileged")}
 CELLS |= {f"scale_{size}": study_of(size) for size in (10_000, 100_000, 1_000_000)}
+CELLS["exchanged_signs"] = Number(lambda: table("validation/jury")["rejected"].max())
 FEWEST = (6, 8, 12, 20, 40)  # prompts of small designs
 
 
@@ -203,6 +276,20 @@ for name, of, which in (
     ("small_auc", found_out, "auc_within_prompt"), ("holm_5", after_holm, 5), ("holm_10", after_holm, 10),
 ):  # fmt: skip
     CELLS[name] = Row(Number(lambda n=n, of=of, which=which: of(n, which)) for n in FEWEST)
+
+
+def words_given(column, designs="special == '' and own_taste == 0"):
+    """Return in what share of simulated tables an evaluator gets a word, in some designs."""
+    return table("validation/words").fillna({"special": ""}).query(designs)[column]
+
+
+def word_found(prompts, taste):
+    """Return the least power of the word with four authors."""
+    return words_given("power", f"real != 'none' and authors == 4 and prompts == {prompts} and taste == {taste}").min()
+
+
+for name, taste in (("word_power", 0), ("word_power_taste", 0.5)):
+    CELLS[name] = Row(Number(lambda n=n, taste=taste: word_found(n, taste)) for n in (12, 40, 120))
 TRUE_J = {"task": "exact_model", "statistic": "discrimination"}  # of a simulated evaluator, by construction
 CELLS["truth"] = [
     Number(lambda who=who: validation("planted", "truth", evaluator=who, **TRUE_J).item())
@@ -239,8 +326,20 @@ class Piece:
     def pattern(self):
         """A regular expression of the piece with any numbers."""
         end = "$" if self.words.endswith("|") else r"(?!\d)"
-        numbers = r"(?:[^A-Za-z\n]|\band\b)*?"
-        return re.compile(numbers.join(map(re.escape, re.split(r"\{[^}]*\}", self.words))) + end, re.M)
+        first, *others = re.split(r"\{([^}]*)\}", self.words)
+        pattern = re.escape(first)
+        for field, words in zip(others[::2], others[1::2], strict=True):
+            has_names = field in GIVEN["named"] or field.endswith(":who")
+            pattern += r"[^|\n]*?" if has_names else r"(?:[^A-Za-z\n]|\band\b)*?"
+            pattern += re.escape(words)
+        return re.compile(pattern + end, re.M)
+
+    def changed(self, text):
+        """Return the first line of the text that differs from what the tables say, and theirs; [] where none does."""
+        here, now = self.pattern.search(text), self.now
+        assert here, f"{self.page} does not have {self.words!r}, by the tables {now!r}"
+        pairs = zip(here[0].splitlines(), now.splitlines(), strict=True)
+        return next((list(pair) for pair in pairs if len({*pair}) > 1), [])
 
     def wrong(self):
         """Say which claims do not hold of the tables."""
@@ -275,7 +374,12 @@ REASONS = [words for why in GIVEN["no_table_has"].values() for words in why.spli
 
 def text_of(page):
     """Return a page without its blocks of code and headings, and without the targets of links."""
-    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".ipynb"):
+        text = "\n\n".join(
+            "".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"
+        )
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     return re.sub(r"\]\([^)\s]+\)", "]", re.sub(r"^#.*", "", text, flags=re.M))
 
 
@@ -296,10 +400,8 @@ def untied(text, pieces):
 def test_the_page_says_what_the_tables_say(piece):
     text, wrong = text_of(piece.page), piece.wrong()
     assert not wrong, f"{piece.page} says {piece.words!r}, but in the tables {'; '.join(wrong)}"
-    found, now = piece.pattern.search(text), piece.now
-    assert found, f"{piece.page} does not have {piece.words!r}, by the tables {now!r}"
-    changed = [pair for pair in zip(found[0].splitlines(), now.splitlines(), strict=True) if len({*pair}) > 1]
-    assert not changed, f"{piece.page} says\n{changed[0][0]}\nand the tables say\n{changed[0][1]}"
+    changed = piece.changed(text)
+    assert not changed, f"{piece.page} says\n{changed[0]}\nand the tables say\n{changed[1]}"
 
 
 @pytest.mark.parametrize("page", TIED_THROUGHOUT)
@@ -319,3 +421,25 @@ def test_a_headline_beyond_its_data_fails(old):
     assert untied(old, PIECES) == [old]
     [wrong] = Piece("", old, ("unclear .5 together: words quoted_auc",)).wrong()
     assert wrong == f"quoted_auc {CELLS['quoted_auc'][2]} is 'above'"
+
+
+MODEL = re.compile(r"GPT|Claude|Gemini|Grok|DeepSeek|Qwen|Llama|Mistral|Mixtral|Phi|Command|SmolLM2")
+ABOUT_PUBLISHED = [piece for piece in PIECES if piece.page.endswith("13_published_studies.ipynb")]
+IN_POINTS = [piece for piece in PIECES if piece.page == "README.md"][1:3]
+
+
+@pytest.mark.parametrize("piece", [*ABOUT_PUBLISHED, *IN_POINTS], ids=lambda piece: piece.words[:50])
+def test_names_beside_the_numbers_of_the_first_points_come_from_tables(piece):
+    words = re.sub(r"\{[^}]*\}|\"Did SmolLM2 write this text\?\"", "", piece.words)
+    assert MODEL.findall(words) == []
+    text = text_of(piece.page)
+    assert piece.changed(text) == []
+    for name in {*MODEL.findall(piece.now)} - {"SmolLM2"}:
+        other = piece.pattern.sub(lambda here, name=name: here[0].replace(name, "Gemini"), text, count=1)
+        said, now = piece.changed(other)
+        assert "Gemini" in said and "Gemini" not in now
+
+
+def test_asked_about_another_it_is_the_same_model_that_puts_its_own_texts_first():
+    named = [CELLS["w_auc"][2], *CELLS["a_large_small"]]
+    assert {cell.row.evaluator for cell in named} == {"local/qwen2.5-coder-1.5b"}

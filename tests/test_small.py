@@ -39,8 +39,8 @@ def test_four_of_six_own_texts_and_none_of_six_others_is_no_recognition():
     assert found["conclusion"] == "no evidence"
 
 
-@pytest.mark.parametrize(("right", "word"), [(11, "recognises"), (9, "no evidence"), (1, "avoids")])
-def test_eleven_of_twelve_pairs_ranked_rightly_is_recognition(right, word):
+@pytest.mark.parametrize(("right", "word"), [(11, "claims its own more (no peers)"), (9, "no evidence"), (1, "avoids")])
+def test_eleven_of_twelve_pairs_ranked_rightly_are_above_chance(right, word):
     frame = yes_or_no([True] * 12, [True] * 12)
     scores = np.where(np.arange(12) < right, 0.9, 0.1)
     found = of(recognition_table(frame.assign(score=[*scores, *1 - scores]), **FAST), "auc_within_prompt")
@@ -95,7 +95,7 @@ def test_with_several_evaluators_the_word_is_adjusted():
     """Each of ten has p .02 alone: none passes Holm's."""
     own, others = [True] * 15 + [False] * 5, [True] * 4 + [False] * 16
     alone = of(recognition_table(yes_or_no(own, others[::-1]), **FAST))
-    assert alone["conclusion"] == "recognises" and 0.01 < alone["p"] < 0.05
+    assert alone["conclusion"] == "claims its own more (no peers)" and 0.01 < alone["p"] < 0.05
     ten = []
     for number in range(10):
         frame = yes_or_no(own, others[::-1])
@@ -103,13 +103,15 @@ def test_with_several_evaluators_the_word_is_adjusted():
         ten.append(frame.assign(evaluator_model=f"m{number}", true_model=frame["true_model"].map(names)))
     ten = pd.concat(ten).assign(text_id=range(400))
     table = recognition_table(ten, **FAST).query("statistic == 'discrimination' and method == 'mover'")
-    assert {*table["conclusion"]} == {"recognises alone, not after Holm"} and (table["p_holm"] > 0.05).all()
+    assert {*table["conclusion"]} == {"claims its own more (no peers) alone, not after Holm"} and (
+        table["p_holm"] > 0.05
+    ).all()
 
 
 # which of these is yours? ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("hits", "word"), [(14, "recognises"), (6, "no evidence")])
+@pytest.mark.parametrize(("hits", "word"), [(14, "claims its own more (no peers)"), (6, "no evidence")])
 def test_a_choice_of_one_own_text_among_five_is_held_against_one_fifth(hits, word):
     """As docs/statistics.md says: a row per text shown, true for the one that was chosen."""
     chosen = [0] * hits + [1 + k % 4 for k in range(24 - hits)]
@@ -169,3 +171,13 @@ def test_the_simulation_measures_what_the_committed_one_did():
     kept = table[(table["statistic"] == "discrimination") & (table["truth"] == 0.3)].iloc[0]
     assert found["mean_width"] == pytest.approx(kept["mean_width"], abs=0.02)
     assert found["rejected"] == pytest.approx(kept["rejected"], abs=0.02)
+
+
+def test_the_words_of_the_simulation_are_those_of_the_table():
+    for cell in (simulate_small.Cell("all", 0.5, "bold", 4, 40), simulate_small.Cell("none", 0.5, "equal", 4, 40)):
+        words = cell.words(3, np.random.default_rng(5))
+        rng = np.random.default_rng(5)
+        drawn = [cell.claims(rng) for _ in range(3)]
+        assert [
+            simulate_small.said_of(simulate_small.records_of(claims, "", rng)) for claims in drawn
+        ] == words.tolist()

@@ -50,7 +50,8 @@ def main_statistics(result: Estimates) -> list[str]:
 
     Where an evaluator has scores alone, the AUC is among them.
     """
-    statistics = list(result["statistic"].unique())
+    has_peers = (result["statistic"] != "peer_corrected") | result["estimate"].notna()
+    statistics = list(result["statistic"][has_peers].unique())
     main = [name for name in KINDS[result.kind].main if name in statistics]
     if not main:
         return statistics

@@ -61,7 +61,7 @@ def existence_table(records: pd.DataFrame) -> pd.DataFrame:
         notes = [
             (different == 1, "constant_answer"),
             (different == 0, "no_answer"),
-            answers_differ(*silent, Z),
+            answers_differ(Z, *silent),
             *policies_notes(difference, filled, Z),
         ]
         measures += [

@@ -1,14 +1,13 @@
 """Figures for print, tables for papers, and estimates that draw themselves.
 
-Four forms draw everything: `dots` (estimates with intervals), `against` (estimates against another
-number), `cells` (heat maps) and `steps` (curves). `selfeval.plot` chooses one for a result; `save`
-writes a figure as PDF, SVG and PNG, `latex` a table for a paper.
+Three forms draw everything: `dots` (estimates with intervals), `cells` (heat maps) and `steps`
+(curves). `selfeval.plot` chooses one for a result; `save` writes a figure as PDF, SVG and PNG,
+`latex` a table for a paper.
 """
 
 from importlib import import_module
 
 _HOME = {
-    "against": "selfeval.figures.forms",
     "cells": "selfeval.figures.forms",
     "dots": "selfeval.figures.forms",
     "steps": "selfeval.figures.forms",

@@ -43,7 +43,10 @@ class Kind:
 KINDS = {
     "recognition": Kind(
         ("recognition", "counts", "roc", "contrasts", "paired"),
-        ("self_accuracy", "false_claim_rate", "advantage", "discrimination"),
+        (
+            *("self_accuracy", "false_claim_rate", "advantage", "discrimination"),
+            *("peer_corrected", "own_minus_neutral", "pair_fixed"),
+        ),
     ),
     "implicit": Kind(("implicit", "gaps")),
     "identity": Kind(

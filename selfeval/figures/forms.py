@@ -1,4 +1,4 @@
-"""The four forms of all figures: `dots` (estimates), `against`, `cells` (heat maps), `steps`.
+"""The three forms of all figures: `dots` (estimates), `cells` (heat maps), `steps`.
 
 Each takes one table of what is drawn, a row per mark, and returns a figure, or None where there is
 nothing to draw. Columns that all have: `panel` (a title, optional) and, of dots and cells, `line`
@@ -10,7 +10,6 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -20,9 +19,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from selfeval.figures.style import (
-    BLUE,
-    COLUMN,
-    DARK,
     INK,
     PAGE,
     SIDES,
@@ -33,7 +29,6 @@ from selfeval.figures.style import (
     finish,
     grid,
     labels,
-    new_figure,
     size_of,
     wrapped,
 )
@@ -42,8 +37,6 @@ from selfeval.results import in_order
 LINE = 0.17  # inches of a row, where the page has room
 LABEL = 0.13  # inches of a label of a side
 SIMULATED = "simulated:"
-DAY = (BLUE, "0.45", "0.92")  # what is found, what is not, the band at 0
-NIGHT = ("#58a6ff", "0.62", "#21262d")
 
 
 # dots
@@ -308,79 +301,6 @@ def _write_missing(ax, rows: pd.DataFrame, order: Sequence[str], size: float) ->
                 va="center",
                 backgroundcolor="white",
             )
-
-
-# against
-
-
-def against(
-    rows: pd.DataFrame,
-    x: str,
-    y: str,
-    *,
-    title: str,
-    notes: Sequence[tuple[float, float, str]] = (),
-    wide: float = WIDTH,
-    dark: bool = False,
-) -> Drawing:
-    """Draw estimates with their intervals against another number, both from -1 to 1.
-
-    rows: x, estimate, low, high, and `text`, a label left of the mark, "" for most; in one column
-    of print up to its comma. Those whose interval is above 0 are in blue and are counted. x, y:
-    labels of the axes. notes: (x, y, text), which ends at x where x is above 0. wide: inches. dark:
-    for dark pages.
-    """
-    found, other, band = NIGHT if dark else DAY
-    is_page = wide > COLUMN
-    size = 7.5 if is_page else 6
-    is_above = rows["low"] > 0
-    style: Any = STYLE | DARK if dark else STYLE
-    with mpl.rc_context(style):
-        fig = new_figure(1.4 + 0.42 * wide, wide)
-        head = size + 1.5
-        fig.suptitle(wrapped(title, 0.85 * wide, head), x=0.01, ha="left", size=head, weight="bold")
-        ax = fig.subplots()
-        ax.axhspan(-0.1, 0.1, color=band, linewidth=0, zorder=0)
-        ax.axhline(0, color=other, linewidth=0.6, zorder=1)
-        _against_marks(ax, rows[~is_above], other, "o", 2.4 * size)
-        _against_marks(ax, rows[is_above], found, "D", 2.4 * size)
-        count = f"blue: above 0, {is_above.sum()} of {len(rows)}"
-        ax.text(-1.04, 0.85, count, color=found, size=size, va="center")
-        for row in rows[rows["text"] != ""].itertuples():
-            text = row.text if is_page else row.text.split(",")[0]
-            ax.annotate(
-                text,
-                (row.x, row.estimate),
-                (-0.8 * size, 0),
-                size=size,
-                textcoords="offset points",
-                ha="right",
-                va="center",
-            )
-        for place, height, text in notes:
-            side = "right" if place > 0 else "left"
-            ax.text(place, height, text, ha=side, va="center", size=size)
-        lowest = min(rows["low"].min() - 0.05, -0.4)
-        highest = max(rows["high"].max() + 0.03, 0.9)
-        ax.set(xlim=(-1.06, 1.06), ylim=(lowest, highest), xticks=np.arange(-1, 1.1, 0.5))
-        ax.set_xlabel(x, size=size + 0.5)
-        ax.set_ylabel(y, size=size + 0.5)
-        sns.despine(ax=ax)
-        return finish(fig)
-
-
-def _against_marks(ax, rows: pd.DataFrame, colour: str, marker: str, size: float) -> None:
-    """Draw estimates with their intervals in one colour."""
-    ax.vlines(rows["x"], rows["low"], rows["high"], color=colour, linewidth=0.8, zorder=2)
-    ax.scatter(
-        rows["x"],
-        rows["estimate"],
-        size,
-        color=colour,
-        marker=marker,
-        linewidth=0,
-        zorder=3,
-    )
 
 
 # cells

@@ -23,9 +23,8 @@ from selfeval.errors import InputError
 from selfeval.paths import write_whole
 from selfeval.secrets import visible
 
-# inches: two columns of print, one, and no figure is higher than a page
+# inches: two columns of print, and no figure is higher than a page
 WIDTH = 6.9
-COLUMN = 3.39
 PAGE = 9.0
 SMALLEST = 4.5  # points: no label is smaller
 # colours, on white at least 3 : 1; ink and grey are for what is neither a reading nor a source
@@ -82,9 +81,6 @@ STYLE_FILE = Path(__file__).with_name("selfeval.mplstyle")
 THEME_FILE = Path(__file__).with_name("theme.mplstyle")
 STYLE = mpl.rc_params_from_file(STYLE_FILE, use_default_template=False) | {"font.family": SANS}
 BLIND = sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}  # no screen
-DARK = dict.fromkeys(("figure.facecolor", "axes.facecolor"), "#0d1117")  # GitHub's dark page
-ON_DARK = "text.color axes.labelcolor axes.edgecolor xtick.color ytick.color"
-DARK |= dict.fromkeys(ON_DARK.split(), "#e6edf3")
 DATELESS = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 

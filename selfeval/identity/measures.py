@@ -59,7 +59,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.records.columns import as_shown, check_once, ids, truth_codes
+from selfeval.records.columns import all_shown, as_shown, check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
@@ -305,7 +305,7 @@ def _measures(templates: Templates) -> list[Measure]:
     is_constant = np.isin(accepted.a.value + accepted.b.value, (0, 2))
     unnamed, _ = templates.sides(["unnamed_true"], ["unnamed_false"])
     constant = (is_constant, "constant_answer")
-    notes = [silent, *of_policies, constant, answers_differ(*unnamed, Z)]
+    notes = [silent, *of_policies, constant, answers_differ(Z, *unnamed)]
     discrimination = Measure(tuple(CLAIMS), accepted, test=INVERTED, notes=notes, resampled=True)
     taken_on, of_policies = templates.difference(["foil_false"], ["foil_neutral"])
     notes = [silent, *of_policies]
@@ -523,11 +523,7 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def _shown_templates(frame: pd.DataFrame) -> pd.Series:
     """Return the template of each reply, one for those that open all conversations alike."""
     opening = frame["arm"].astype(str) + ": " + frame["messages"].map(_opening, na_action="ignore")
-    of_template = opening.groupby(frame["template_id"])
-    has_all = of_template.count() == of_template.size()
-    openings = of_template.agg(lambda said: "\n".join(sorted({*said.dropna()})))
-    shown = frame["template_id"].map(openings[has_all])
-    return as_shown(frame["template_id"], shown)
+    return as_shown(frame["template_id"], all_shown(frame["template_id"], opening))
 
 
 def _opening(messages: Sequence[dict]) -> str:

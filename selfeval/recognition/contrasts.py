@@ -27,9 +27,17 @@ from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate, Statistic
+from selfeval.statistics.intervals import Difference, Rate
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, side_of, write
+from selfeval.statistics.table import (
+    CHANGE,
+    COLUMNS,
+    INVERTED,
+    Measure,
+    adjust_p,
+    policies_notes,
+    write,
+)
 
 CONTRASTED = (
     "self_accuracy",
@@ -64,14 +72,6 @@ def _measures(tally: Tally, policy: str) -> dict[Any, Measure]:
 def _policy(task: str) -> str:
     """Return the policy of a comparison: in pairs, no answer is no choice."""
     return "answered" if task in PAIRS else "all"
-
-
-def _depends_on_no_answers(difference: Statistic, among_answers: Statistic, z: float) -> tuple:
-    """Return the note on differences that lie on another side of 0 among answers alone."""
-    side = side_of(0, *difference.interval(z))
-    among = side_of(0, *among_answers.interval(z))
-    is_known = ~np.isnan(side) & ~np.isnan(among)
-    return is_known & (side != among), "depends_on_no_answers"
 
 
 def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
@@ -137,7 +137,7 @@ def _contrast(
     if task not in PAIRS and no_answers:
         among_answers = {m.statistic: m for m in _differences(minuend, subtrahend, "answered")}
         for m in measures:
-            m.notes = [_depends_on_no_answers(m.of, among_answers[m.statistic].of, settings.z)]
+            m.notes = policies_notes(m.of, [among_answers[m.statistic].of], settings.z)
     evaluators = common[0]["evaluator_model"]
     note = ""
     for side, common_side in zip(sides, common, strict=True):
@@ -281,7 +281,7 @@ def _model_differences(tally: Tally, settings: Settings) -> Measure:
     notes = [(left_out.any(0), "common_prompts")]
     if (tally.answer < 0).any():
         among_answers = _difference_of_models(tally, was_asked, "answered", first, second)
-        notes.append(_depends_on_no_answers(difference, among_answers, settings.z))
+        notes += policies_notes(difference, [among_answers], settings.z)
     names = tally.evaluators[first] + " - " + tally.evaluators[second]
     who = {"evaluator": names, "policy": "all"}
     return Measure("discrimination", difference, who, test=INVERTED, notes=notes)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from selfeval.condition import conditions, names_author
 from selfeval.errors import InputError
-from selfeval.records.columns import same_codes, shares, truth_codes
+from selfeval.records.columns import all_shown, as_shown, same_codes, shares, truth_codes
 from selfeval.records.tasks import CLAIMS, NAMING, PAIRS
 
 NONE = "none"  # label in confusion tables: no answer
@@ -128,9 +128,10 @@ class Tally:
 def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
     """Return the prompt of each row as a code, and a note where texts stand in for prompts.
 
-    A prompt is known by prompt_id, else by its text; where no row has any, each text is one. Some
-    rows with a prompt and some without are an error: with texts as clusters for all, no cluster
-    would hold both own and others' texts.
+    A prompt is known by prompt_id, else by its text; where no row has any, each text is one. What
+    was shown decides: of the same words, or of all the same texts, two are one. Some rows with a
+    prompt and some without are an error: with texts as clusters for all, no cluster would hold both
+    own and others' texts.
     """
     problem = ""
     for name in ("prompt_id", "prompt_used"):
@@ -138,13 +139,28 @@ def prompts(frame: pd.DataFrame) -> tuple[np.ndarray, str]:
             continue
         given = frame[name].notna() & (frame[name] != "")
         if given.all():
-            return same_codes(frame[name]), ""
+            return _as_shown(frame, same_codes(frame[name])), ""
         if given.any() and not problem:
             empty = f"is empty in {(~given).sum()} of {len(given)} rows"
             problem = f"Column `{name}` {empty} (the first is row {given.argmin()})"
     if problem:
         raise InputError(f"{problem}: give the prompt of all rows, or of none.")
-    return same_codes(frame["text_id"]), "clusters_are_texts"
+    return _as_shown(frame, same_codes(frame["text_id"])), "clusters_are_texts"
+
+
+def _as_shown(frame: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
+    """Return the codes of prompts, one for those of the same words, or of all the same texts."""
+    prompt = pd.Series(codes, frame.index)
+    if "prompt_used" in frame:
+        prompt = as_shown(prompt, all_shown(prompt, frame["prompt_used"]))
+    if "text_full" in frame:
+        texts = (
+            frame["true_model"].astype(str)
+            + ": "
+            + frame["text_full"].mask(frame["text_full"] == "")
+        )
+        prompt = as_shown(prompt, all_shown(prompt, texts))
+    return prompt.to_numpy()
 
 
 def _check_unique(frame: pd.DataFrame) -> None:

@@ -153,17 +153,11 @@ def _never_on_one_prompt(frame: pd.DataFrame) -> str:
     unpaired = sorted(never.unique())
     if not unpaired:
         return ""
-    if "text_id" in frame and (frame[prompt].astype(str) == frame["text_id"].astype(str)).all():
-        return (
-            f"`{prompt}` is `text_id` in every record, so each text is its own prompt: intervals "
-            "treat texts on one prompt as unrelated. Give what was asked for in `prompt_id`, the "
-            "same for all authors who wrote on it."
-        )
     shown = ", ".join(map(repr, unpaired[:3]))
     if len(unpaired) > 3:
         shown += f" and {len(unpaired) - 3} more"
     return (
-        f"No prompt has both own and others' texts of {shown}: own and others' texts differ in "
-        "their prompts too, and nothing is compared within a prompt. If they were written on the "
-        "same prompts, give these one `prompt_id`."
+        f"No prompt has both own and others' texts of {shown}, so nothing is concluded from their "
+        "discrimination: they differ in prompts, too. If they were written on the same prompts, "
+        "give these one `prompt_id`, the same for all authors."
     )

@@ -10,7 +10,8 @@ its discrimination J is 0. So A is for comparison with other studies; read J and
     A  advantage             H - x (Bai et al. 2025, arXiv 2510.03399)
     J  discrimination        H - F; per author m: names m on m's texts, minus on the others' texts
        corrected_advantage   J[e,e] minus the mean over others m of J[e,m]
-    D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]
+    D  peer_corrected        J[e,e] minus the mean over peers j of J[j,e]; where no author is named
+                             J[j,e] is what j claims of e's texts minus what it claims of others'
 
 Policy `all`: every row is in the denominator and no answer counts as "did not claim" (so as a
 correct rejection in the binary task). Policy `answered`: rows with an answer only. The sampled unit
@@ -29,7 +30,8 @@ import pandas as pd
 from selfeval.condition import condition_of, conditions
 from selfeval.reading.parsing import DOUBTFUL
 from selfeval.recognition.counts import Tally, tallies
-from selfeval.recognition.pairs import neutral_measures, pair_measures
+from selfeval.recognition.pairs import beyond_neutral, neutral_measures, pair_measures
+from selfeval.recognition.peers import FEW_AUTHORS, claims_p
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.intervals import Area, Count, Rate, Statistic, check_level, ratio
 from selfeval.statistics.resampling import Settings
@@ -37,13 +39,15 @@ from selfeval.statistics.table import (
     HALF,
     INVERTED,
     PERCENTILE,
+    RECOGNISES,
     Measure,
     Planned,
     adjust_p,
+    policies_note,
     side_of,
     write,
 )
-from selfeval.statistics.tests import permutation_p
+from selfeval.statistics.tests import one_sided_p, permutation_p
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -61,15 +65,17 @@ CHANCE = {"discrimination": 0.0, "auc": HALF, "auc_within_prompt": HALF}
 # In pairs of texts; elsewhere these statistics mean something else.
 CHANCE_OF_PAIRS = {
     "self_accuracy": HALF,
-    "neutral_accuracy": HALF,
     "own_minus_neutral": 0.0,
     "pair_fixed": 0.0,
-    "judge_fixed": 0.0,
 }
+# Of the prompts that an evaluator was asked about, the share with own and others' texts below which
+# only these count, and how many of these there must be for a conclusion.
+SHARED = 0.8
+LEAST_SHARED = 6
 # The sd is that of earlier data with one text per prompt and author.
 PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 # Statistics that are computed where they are named.
-ON_REQUEST = ("precision", "author_accuracy")
+ON_REQUEST = ("author_accuracy",)
 # Columns of ROC curves.
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
@@ -88,8 +94,8 @@ def recognition_table(
     `task_type`, `text_id`, and `predicted_model` (naming tasks) or `predicted_self` (others); uses
     `prompt_id` (else `prompt_used`), `condition`, `score`, `position`, `other_model`,
     `other_text_id` and `repeat` where present. Each (task, condition) is analysed by itself; its
-    authors are the candidates. more: of `ON_REQUEST`, precision (of the claims, the share about own
-    texts) and author_accuracy (per evaluator and author), not of pairs.
+    authors are the candidates. more: of `ON_REQUEST`: author_accuracy (per evaluator and author),
+    not of pairs.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
     `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over
@@ -115,7 +121,13 @@ def recognition_table(
     few_prompts, few_texts: below 40, so intervals are wide and other methods' optimistic.
     few_prompts_dominate: a few hold most rows (Kish's number below 10; below 2 no estimate).
     answers_differ: the share without an answer differs between own and others' texts.
-    depends_on_no_answers: the two policies lie on different sides of chance.
+    depends_on_no_answers: the two policies lie on different sides of chance, or one has no
+    interval. too_few_answers: nothing is left among answers alone.
+    shared_prompts: of prompts with own and others' texts alone, fewer than four in five.
+    few_shared_prompts: fewer than six of these, so nothing is concluded.
+    no_peers: no other evaluator was asked about its texts and a third author's, or none varies.
+    peers_p=P: of J, the AUCs and pairs above chance, the one-sided p beyond the peers (`peers`).
+    few_authors: recognised among fewer than 20, where a taste of its own would look the same.
     holm_few_prompts: several evaluators are tested on fewer than 20 prompts.
     constant: every resample is alike, so the interval has no width and no meaning.
     no_scores, partly_scored: of AUC, no row has a score, or under nine in ten.
@@ -166,25 +178,31 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
     table = _ordered(table, is_pairs, len(policies) == 1)
     by_author = table["author"] != ""
     by_evaluator = table["evaluator"] != ""
-    return adjust_p(
+    table = adjust_p(
         table,
         ["policy", "statistic", by_author, by_evaluator],
         FEW_TESTED,
         chance=_chance(table),
         planned=PLANNED,
     )
+    is_recognised = table["conclusion"].str.startswith(RECOGNISES)
+    are_few = len(tally.authors) + is_pairs < FEW_AUTHORS
+    return _add_note(table, is_recognised & are_few, "few_authors")
 
 
 def _chance(table: pd.DataFrame) -> pd.Series:
     """Return what each row is for who tells nothing apart; NaN where nothing is concluded.
 
-    Which text of a pair is better, or whether a text is good, is a question about quality.
+    Which text of a pair is better, or whether a text is good, is a question about quality. Nothing
+    is concluded of names for single authors' texts, nor of questions about another author.
     """
     is_pairwise = table["task"].isin(PAIRS)
     of_pairs = table["statistic"].map(CHANCE_OF_PAIRS).where(is_pairwise)
     chance = table["statistic"].map(CHANCE).fillna(of_pairs)
-    question = [condition_of(condition).get("question", "") for condition in table["condition"]]
-    return chance.mask(np.isin(question, ["better", "good"]))
+    asked = condition_of(table["condition"].iloc[0])
+    if asked.get("question") in ("better", "good") or asked.get("about"):
+        return chance * np.nan
+    return chance.mask(table["author"] != "")
 
 
 def _ordered(table: pd.DataFrame, is_pairs: bool, policies_agree: bool) -> pd.DataFrame:
@@ -211,8 +229,13 @@ def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
     is_default = (table["statistic"] == "discrimination") & (table["method"] != PERCENTILE)
     rows = table[is_default]
     rows = rows.assign(side=side_of(0, rows["low"], rows["high"]))
-    sides = rows.groupby(["evaluator", "author"])["side"].transform("nunique")
-    return _add_note(table, table.index.isin(sides.index[sides > 1]), "depends_on_no_answers")
+    sides = rows.pivot(index=["evaluator", "author"], columns="policy", values="side")
+    sides = sides.reindex(columns=["all", "answered"])  # of scores alone there are none
+    notes = pd.Series(policies_note(sides["all"], sides["answered"]), sides.index)
+    note_of = rows.set_index(["evaluator", "author"]).index.map(notes)
+    for note in notes[notes != ""].unique():
+        table = _add_note(table, table.index.isin(rows.index[note_of == note]), note)
+    return table
 
 
 def answers_differ(tally: Tally) -> np.ndarray:
@@ -233,10 +256,14 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     if tally.task in PAIRS:
         measure = neutral_measures if tally.neutral else pair_measures
         measures = measure(tally, policy)
+        if not np.isnan(tally.score).all() and not tally.neutral:
+            p_beyond = beyond_neutral(tally, measures)
+            measures += auc_measures(tally.by_place(), beyond=p_beyond)
     else:
-        measures = _of_single_texts(tally, policy)
-    if not np.isnan(tally.score).all() and not tally.neutral:
-        measures += auc_measures(tally.by_place() if tally.task in PAIRS else tally)
+        shared, notes = on_shared_prompts(tally)
+        measures = _of_single_texts(shared, policy, notes)
+        if not np.isnan(tally.score).all():
+            measures += auc_measures(shared, notes)
     if policy == "all":
         unanswered = tally.count(tally.answer < 0)
         rate = Rate.of(unanswered.sum(2), tally.count().sum(2))
@@ -247,15 +274,36 @@ def measures_of(tally: Tally, policy: str) -> list[Measure]:
     return measures
 
 
-def _of_single_texts(tally: Tally, policy: str) -> list[Measure]:
-    """Return the statistics of a question about one text, with the notes on missing answers."""
+def on_shared_prompts(tally: Tally) -> tuple[Tally, list[tuple]]:
+    """Return the tally of prompts with own and others' texts, where a fifth have not, and notes.
+
+    Own texts on one set of prompts against others' on another would be a comparison of prompts.
+    Where fewer than six have both, all rows stay and nothing is concluded.
+    """
+    asked = tally.count() > 0
+    is_own = np.arange(asked.shape[2]) == tally.own[:, None]
+    has_both = (asked & is_own).any(2) & (asked & ~is_own).any(2)
+    shared = has_both.sum(0)
+    is_known = (tally.own >= 0) & (tally.note == "")
+    are_few = is_known & (shared < LEAST_SHARED)
+    is_partial = is_known & ~are_few & (shared < SHARED * asked.any(2).sum(0))
+    notes = [(is_partial, "shared_prompts"), (are_few, "few_shared_prompts")]
+    if is_partial.any():
+        rows = ~is_partial[tally.evaluator] | has_both[tally.prompt, tally.evaluator]
+        tally = tally.kept(rows)
+    return tally, notes
+
+
+def _of_single_texts(tally: Tally, policy: str, notes: Sequence[tuple]) -> list[Measure]:
+    """Return the statistics of a question about one text, with notes (which evaluators, text)."""
     heard = tally.kept(tally.heard[tally.evaluator])
     measure = binary_measures if tally.task in CLAIMS else naming_measures
     measures = measure(heard, policy)
     differ = answers_differ(tally)
     for m in measures:
         by_author = m.value.ndim > 1
-        m.notes = [*m.notes, (_column(~tally.heard, by_author), "no_answer")]
+        of_all = [(~tally.heard, "no_answer"), *notes]
+        m.notes = [*m.notes, *((_column(where, by_author), text) for where, text in of_all)]
         if m.statistic in ("discrimination", "advantage"):
             m.notes.append((_column(differ, by_author), "answers_differ"))
     return measures
@@ -305,6 +353,17 @@ class Cells:
             rate = Rate.of(claims, self.n).mean(self.valid & is_other)
         return rate.pick((self.evaluator,), self.wrote)
 
+    def by_peers(self, claims: np.ndarray) -> Statistic:
+        """Return what peers claim of each evaluator's texts, minus what of third authors' texts."""
+        of_others = claims * ~self.is_own
+        asked = self.n * ~self.is_own
+        hits = of_others.sum(2, keepdims=True) - of_others
+        thirds = Rate.of(hits, asked.sum(2, keepdims=True) - asked)
+        is_known = self.valid & ~np.isnan(thirds.value)
+        everywhere = np.s_[:, :]
+        of_texts = Rate.of(claims, self.n).pick(everywhere, is_known)
+        return self.over_peers(of_texts) - self.over_peers(thirds.pick(everywhere, is_known))
+
     def over_peers(self, rate: Rate) -> Rate:
         """Return each evaluator's mean over the others of their rates for its name."""
         rate_for_name = rate.pick((slice(None), self.own_author))
@@ -332,7 +391,8 @@ def claimed_rows(tally: Tally) -> np.ndarray:
 def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
     """Return J with its tests and notes."""
     rows = cells.n.sum((0, 2))
-    claims = tally.count(claimed_rows(tally)).sum((0, 2))
+    by_cell = tally.count(claimed_rows(tally))
+    claims = by_cell.sum((0, 2))
     is_constant = (claims == 0) | (claims == rows)
     is_constant &= ~np.isnan(of.value)
     return Measure(
@@ -341,6 +401,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> M
         {"evaluator": tally.evaluators},
         test=INVERTED,
         permutation=partial(_permuted_claims, tally, policy),
+        beyond=partial(claims_p, tally, by_cell),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )
@@ -421,7 +482,7 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
 
 
 def requested_measures(tally: Tally, policy: str) -> list[Measure]:
-    """Return precision, and the accuracy of each evaluator on the texts of each author."""
+    """Return the accuracy of each evaluator on the texts of each author."""
     tally = tally.kept(tally.heard[tally.evaluator])
     cells = _counted_cells(tally, policy)
     claims = tally.count(claimed_rows(tally))
@@ -429,14 +490,8 @@ def requested_measures(tally: Tally, policy: str) -> list[Measure]:
         right = np.where(cells.is_own, claims, cells.n - claims)
     else:
         right = tally.count(tally.answer == tally.author)
-    own_claims = (claims * cells.is_own).sum(2)
-    precision = Rate.of(own_claims, claims.sum(2)).pick((cells.evaluator,), cells.wrote)
-    notes = [(~cells.wrote, "wrote_nothing"), (~tally.heard, "no_answer")]
     by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
-    return [
-        Measure("precision", precision, {"evaluator": tally.evaluators}, notes=notes),
-        Measure("author_accuracy", Rate.of(right, cells.n), by_author),
-    ]
+    return [Measure("author_accuracy", Rate.of(right, cells.n), by_author)]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -467,12 +522,14 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     f1 = jaccard.mapped(lambda v: 2 * v / (1 + v))
     who = {"evaluator": tally.evaluators}
     advantage = self_accuracy - cross_accuracy
+    peer_corrected = discrimination - cells.by_peers(claims)
     return [
         Measure("self_accuracy", self_accuracy, who),
         Measure("cross_accuracy", cross_accuracy, who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
         _discrimination(tally, cells, discrimination, policy),
+        Measure("peer_corrected", peer_corrected, who, n=rows.sum(), test=INVERTED),
         Measure("accuracy", Rate.of(right, n), who),
         Measure("always_no_accuracy", always_no, who),
         Measure("balanced_accuracy", balanced_accuracy, who),
@@ -480,13 +537,17 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     ]
 
 
-def auc_measures(tally: Tally) -> list[Measure]:
+def auc_measures(
+    tally: Tally, notes_of_all: Sequence[tuple] = (), beyond: np.ndarray | None = None
+) -> list[Measure]:
     """Return the area under the ROC of the score for own texts, over all pairs and within a prompt.
 
     auc_within_prompt is the share of (own, other) pairs of one prompt that the score orders
     rightly: it is free of differences between prompts. Rows without a score are left out; where
     they are more than a tenth, what is left is selected by the replies themselves and nothing is
-    estimated (note `partly_scored`).
+    estimated (note `partly_scored`). auc_peer_corrected is auc_within_prompt minus the mean over
+    peers of the same by their scores. notes_of_all: (which evaluators, text). beyond: p beyond the
+    peers, of pairs.
     """
     tally, [(partly, partly_scored)] = tally.scored()
     measures = []
@@ -503,11 +564,19 @@ def auc_measures(tally: Tally) -> list[Measure]:
             (partly[e], partly_scored),
             (own_author < 0, "wrote_nothing"),
             (len(score) == 0 and not partly[e], "no_scores"),
+            *((where[e], note) for where, note in notes_of_all),
         ]
         areas = {
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
             "auc_within_prompt": Area.within(Rate.of(wins, pairs)),
         }
+        if beyond is None:
+            corrected = areas["auc_within_prompt"] - _peer_area(tally, e)
+            who = {"evaluator": evaluator}
+            measures.append(Measure("auc_peer_corrected", corrected, who, test=INVERTED))
+            p_beyond = one_sided_p(corrected, check_level(0.95))
+        else:
+            p_beyond = beyond[e]
         for name, area in areas.items():
             within = name == "auc_within_prompt"
             measures.append(
@@ -518,10 +587,21 @@ def auc_measures(tally: Tally) -> list[Measure]:
                     n=np.array(len(score)),
                     test=HALF,
                     permutation=partial(_permuted_ranks, rows, own_author, within),
+                    beyond=partial(np.where, True, p_beyond),
                     notes=notes,
                 )
             )
     return measures
+
+
+def _peer_area(tally: Tally, e: int) -> Rate:
+    """Return the mean over peers of how their scores order e's texts and third authors'."""
+    rows = tally.kept(~np.isnan(tally.score) & (tally.author != tally.own[tally.evaluator]))
+    n_prompts, size, _ = tally.shape
+    cell = rows.prompt * size + rows.evaluator
+    counted = _wins_within(rows.score, cell, rows.author == tally.own[e], n_prompts * size)
+    wins, pairs = (number.reshape(n_prompts, size) for number in counted)
+    return Rate.of(wins, pairs).mean(np.arange(size) != e)
 
 
 def _wins_within(score, prompt, is_own, n_prompts: int) -> tuple[np.ndarray, np.ndarray]:

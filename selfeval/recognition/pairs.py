@@ -35,16 +35,18 @@ Chance is 1/2 only among answers: no answer is not the choice of the other text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from selfeval.recognition.counts import Tally
-from selfeval.statistics.intervals import Rate, Statistic, ratio
+from selfeval.statistics.intervals import Rate, Statistic, check_level, ratio
 from selfeval.statistics.table import INVERTED, Measure
-from selfeval.statistics.tests import rearranged_p
+from selfeval.statistics.tests import one_sided_p, rearranged_p
 
 ORDERS = (0, 1, 2)  # where the own text stood; 0: not known
+BESIDE_NEUTRAL = ("own_minus_neutral", "pair_fixed")
 
 
 def pair_measures(tally: Tally, policy: str) -> list[Measure]:
@@ -61,6 +63,7 @@ def pair_measures(tally: Tally, policy: str) -> list[Measure]:
         measures += habits(tally)
         if tally.against is not None:
             measures += _beside_neutral(tally, tally.against)
+        accuracy.beyond = lambda where: beyond_neutral(tally, measures)
         if tally.as_neutral is not None:
             other = tally.as_neutral
             as_neutral = over_orders(other, other.answer >= 0, other.answer == 1)
@@ -204,6 +207,15 @@ def _beside_neutral(tally: Tally, against: Tally) -> list[Measure]:
         mean = gap.a.mean(each) - gap.b.mean(each)
         measures.append(Measure(name, mean, {"evaluator": ""}, test=INVERTED))
     return measures
+
+
+def beyond_neutral(tally: Tally, measures: Sequence[Measure]) -> np.ndarray:
+    """Return the one-sided p of own texts chosen, beyond neutral judges; NaN without these."""
+    p = dict.fromkeys(tally.evaluators, np.nan)
+    for m in measures:
+        if m.statistic in BESIDE_NEUTRAL and m.value.ndim:
+            p |= zip(m.labels["evaluator"], one_sided_p(m.of, check_level(0.95)), strict=False)
+    return np.array([p[evaluator] for evaluator in tally.evaluators])
 
 
 def _less(own: Any, neutral: Any, name: str, *sides: Tally) -> list[Measure]:

@@ -66,6 +66,14 @@ def as_shown(names: pd.Series, shown: pd.Series) -> pd.Series:
     return names.groupby(group).transform("first")
 
 
+def all_shown(names: pd.Series, shown: pd.Series) -> pd.Series:
+    """Return all that was shown of the sampled unit of each row; null where a part is not known."""
+    of_unit = shown.mask(shown == "").groupby(names)
+    is_whole = of_unit.count() == of_unit.size()
+    together = of_unit.agg(lambda parts: "\n".join(sorted({*parts.dropna()})))
+    return names.map(together[is_whole])
+
+
 def check_once(frame: pd.DataFrame, key: Sequence[str], shown: Sequence[str]) -> None:
     """Raise where two rows have the same key.
 

@@ -402,7 +402,7 @@ def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) 
     if not (human.any() and model.any()):
         return
     unanswered = [_no_answer_rate(scores, asked, units, side) for side in (human, model)]
-    notes = [answers_differ(*unanswered, Z)]
+    notes = [answers_differ(Z, *unanswered)]
     is_silent = np.isnan(scores).all(1, keepdims=True)
     sides = units.cluster[human], units.cluster[model]
     others = []

@@ -44,6 +44,8 @@ INVERTED = 0.0
 HALF = 0.5
 # Kish's number of clusters below which few of them decide.
 DOMINATE = 10
+RECOGNISES = "recognises"
+CLAIMS_MORE = "claims its own more"
 # Notes on estimates from which nothing is concluded.
 TOO_FEW = {"too_few_answers", "few_shared_prompts"}
 
@@ -68,8 +70,9 @@ class Measure:
 
     statistic, labels ({column: ...}): a text, or as many as there are values. n: rows behind it,
     if not `of.n`. test: the value that its interval is tested against; or p and the least p that
-    is possible, for a seed. permutation: p by permutation, for a seed. notes: (where, text).
-    resampled: rows of the bootstrap follow.
+    is possible, for a seed. permutation: p by permutation, for a seed. beyond: of claims of own
+    texts, the one-sided p against what peers say of these, NaN without peers, for a mask of those
+    above chance. notes: (where, text). resampled: rows of the bootstrap follow.
     """
 
     statistic: str | Sequence[str]
@@ -78,6 +81,7 @@ class Measure:
     n: np.ndarray | None = None
     test: Callable | float | None = None
     permutation: Callable | None = None
+    beyond: Callable | None = None
     notes: Sequence[tuple] = ()
     resampled: bool = False
 
@@ -106,7 +110,8 @@ def write(
     """Return the rows of all measures in their order: default method, then percentile.
 
     note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
-    detectable are left to `adjust_p`, because what is one family of tests differs.
+    detectable are left to `adjust_p`, because what is one family of tests differs; for it there is
+    p_beyond, 0 where the question does not arise, if a measure has any.
     """
     resampled = [measure for measure in measures if measure.is_resampled]
     bounds = bootstrap([measure.of for measure in resampled], how)
@@ -128,7 +133,10 @@ def write(
         conclusion="",
         detectable=np.nan,
     )
-    return table.astype({"n": int, "clusters": int})[list(COLUMNS)]
+    kept = list(COLUMNS)
+    if any(measure.beyond for measure in measures):
+        kept.append("p_beyond")
+    return table.astype({"n": int, "clusters": int})[kept]
 
 
 def adjust_p(
@@ -146,14 +154,18 @@ def adjust_p(
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
     from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, which is that of `planned`, and no p where both policies say different things.
+    `detectable`, which is that of `planned`, and no p where both policies say different things. What
+    is beyond the peers is a family of its own, in which the largest of the three p counts.
     """
     if chance is None:
         is_open = table["note"].str.contains("depends_on_no_answers|too_few_answers")
         table = table.assign(p=table["p"].mask(is_open))
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
-    families = table.assign(larger=larger).groupby(list(family), sort=False)
+    p_beyond = table.get("p_beyond", pd.Series(0.0, table.index))
+    table = table.drop(columns="p_beyond", errors="ignore")
+    tested = table.assign(larger=larger, beyond=np.maximum(larger, p_beyond))
+    families = tested.groupby(list(family), sort=False)
     tests = families["p"].transform("count")
     is_one_of_several = is_tested & (tests > 1)
     adjusted = families["larger"].transform(holm)
@@ -167,8 +179,12 @@ def adjust_p(
         return table
     if not isinstance(chance, pd.Series):
         chance = table["statistic"].map(chance)
+    above = pd.Series(CLAIMS_MORE, table.index).mask(p_beyond.isna(), f"{CLAIMS_MORE} (no peers)")
+    is_beyond = p_beyond <= 1 - table["level"]
+    above = above.mask(is_beyond, RECOGNISES)
+    adjusted = adjusted.mask(is_beyond & is_one_of_several, families["beyond"].transform(holm))
     fails_holm = adjusted.fillna(1) > 1 - table["level"]
-    table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm)
+    table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm, above)
     if planned is not None:
         table["detectable"] = _detectable(table, planned)
     return table
@@ -196,6 +212,12 @@ def _rows(
     p = np.where(is_known, p, np.nan)
     least = np.where(np.isnan(p), 0, least)
 
+    p_beyond = np.zeros(value.shape)
+    if measure.beyond:
+        chance = HALF if callable(measure.test) else measure.test
+        is_above = low > chance
+        p_beyond = np.where(is_above, measure.beyond(is_above), 1)
+
     p_permutation = np.nan
     if measure.permutation:
         p_permutation = measure.permutation(how.seed)
@@ -212,7 +234,13 @@ def _rows(
         *of_clusters,
         (shows_nothing, f"too_{few}"),
         *((least == lowest, f"least_p={lowest:.3g}") for lowest in too_high),
+        (np.isnan(p_beyond), "no_peers"),
     ]
+    if measure.beyond:
+        was_compared = is_above & ~np.isnan(p_beyond)
+        of_default += [
+            (p_beyond == p, f"peers_p={p:.3g}") for p in np.unique(p_beyond[was_compared])
+        ]
     columns = {
         **common,
         **measure.labels,
@@ -225,6 +253,7 @@ def _rows(
         "method": statistic.method,
         "p": p,
         "p_permutation": p_permutation,
+        "p_beyond": p_beyond,
     }
     yield _vectors(columns, of_default, np.ones(value.shape, bool))
     if bounds is None:
@@ -232,7 +261,7 @@ def _rows(
 
     low, high = bounds
     notes = [*of_estimate, *of_clusters, (high - low <= TIE, "constant")]
-    columns |= {"p": np.nan, "p_permutation": np.nan}
+    columns |= {"p": np.nan, "p_permutation": np.nan, "p_beyond": 0.0}
     columns |= {"low": low, "high": high, "method": PERCENTILE}
     yield _vectors(columns, notes, is_known)
 
@@ -270,18 +299,19 @@ def default_rows(table: pd.DataFrame, *statistics: str) -> pd.DataFrame:
     return table.drop_duplicates(design)
 
 
-def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
+def conclusion(row, chance: float = 0.0, alone: bool = False, above: str = RECOGNISES) -> str:
     """Return what the interval of a row says of a value such as 0 or chance.
 
-    This is the only rule, and the only wording. "recognises" where the whole interval lies above
-    chance and "avoids" where it lies below, with "alone, not after Holm" where it is one of
-    several tests and does not pass Holm's; else "constant answer" of an evaluator that claims
-    every text or none, and "no evidence" of others and of pairs in which the own text always stood
-    at the same place. "depends on no answers" where both policies say different things. "too few
-    answers" where nothing is left among answers alone, where the clearest ones of so few clusters
-    would not be beyond chance, and where an exact p shows what the interval does not. Without an
-    interval "answers nothing" of an evaluator without a single answer, "too few answers" of
-    others, and "" where the question does not arise.
+    This is the only rule, and the only wording. `above` where the whole interval lies above chance:
+    "recognises", or of claims of own texts that are not beyond what peers say of these, "claims its
+    own more", or "claims its own more (no peers)". "avoids" where it lies below. With "alone, not
+    after Holm" where it is one of several tests and does not pass Holm's. Else "constant answer" of
+    an evaluator that claims every text or none, and "no evidence" of others and of pairs in which
+    the own text always stood at the same place. "depends on no answers" where both policies say
+    different things. "too few answers" where few prompts have own and others' texts, nothing is left
+    among answers alone, so few clusters include chance with any answers, or an exact p shows what
+    the interval does not. Without an interval "answers nothing" of an evaluator without a single
+    answer, "too few answers" of others, and "" where the question does not arise.
     """
     notes = set(str(row.note).split("; "))
     if pd.isna(row.estimate) or pd.isna(row.low):
@@ -292,7 +322,7 @@ def conclusion(row, chance: float = 0.0, alone: bool = False) -> str:
         return "depends on no answers"
     side = side_of(chance, row.low, row.high)
     if side and "one_order" not in notes:
-        word = "recognises" if side > 0 else "avoids"
+        word = above if side > 0 else "avoids"
         return f"{word} alone, not after Holm" if alone else word
     if "constant_answer" in notes:
         return "constant answer"
@@ -341,22 +371,24 @@ def policies_notes(
     return notes
 
 
-def answers_differ(unanswered: Statistic, others: Statistic, z: float) -> tuple:
+def answers_differ(z: float, unanswered: Statistic, others: Statistic) -> tuple:
     """Return the note on shares without an answer that differ between two sides (MOVER)."""
     side = side_of(0, *(unanswered - others).interval(z))
     return np.abs(side) == 1, "answers_differ"
 
 
-def _conclusions(table: pd.DataFrame, chance: pd.Series, alone: pd.Series) -> pd.Series:
+def _conclusions(
+    table: pd.DataFrame, chance: pd.Series, alone: pd.Series, above: pd.Series
+) -> pd.Series:
     """Return the conclusion of each default row that has a value of chance, "" for the others.
 
-    alone: rows that are one of several tests and do not pass Holm's.
+    alone: rows that are one of several tests and do not pass Holm's. above: their words.
     """
     conclusions = pd.Series("", table.index, object)
     is_concluded = chance.notna() & (table["method"] != PERCENTILE)
     for row in table[is_concluded].itertuples():
         index = row.Index
-        conclusions[index] = conclusion(row, chance[index], alone[index])
+        conclusions[index] = conclusion(row, chance[index], alone[index], above[index])
     return conclusions
 
 
