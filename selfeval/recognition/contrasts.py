@@ -1,5 +1,11 @@
 """Comparisons beyond one evaluator in one condition: of conditions, models, results and readings.
 
+J is 0 for whoever cannot tell its texts, but its size moves with the habit of claiming: at equal
+sensitivity (d' of 1) it is .34, .21, .13 and .09 where .50, .05, .02 and .90 of others' texts are
+claimed. So beside each difference of J stands that of the sensitivity, and the conclusion is drawn
+from it: `sensitivity_auc`, the AUC within prompts, where both sides have scores, otherwise
+`sensitivity_d_prime`, d' of claims.
+
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 result_contrasts      the same evaluators in two results, such as of May and of November
 paired_models         two evaluators on the same prompts, as differences of their statistics
@@ -20,14 +26,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import Tally
-from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
+from selfeval.recognition.measures import (
+    area_within_prompts,
+    claimed_rows,
+    counted_rows,
+    measures_of,
+)
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate, Statistic
+from selfeval.statistics.intervals import BOUND, Difference, Rate, Statistic
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     CHANGE,
@@ -56,6 +68,9 @@ ORACLE = "oracle"
 OWN = "own likelihood"
 STYLE = "style"
 COMPARED = "auc_within_prompt"
+# sensitivities
+AREA = "sensitivity_auc"
+D_PRIME = "sensitivity_d_prime"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = dict.fromkeys(CLAIMS, "yes or no")  # other tasks: "names the author"
 
@@ -80,6 +95,61 @@ def _policies_notes(difference: Statistic, among_answers: Statistic, z: float) -
     sides = (side_of(0, *of.interval(z)) for of in (difference, among_answers))
     note = policies_note(*sides)
     return [(note == text, text) for text in np.unique(note[note != ""])]
+
+
+def d_prime(discrimination: Difference) -> Difference:
+    """Return d', the difference of the two rates of J as normal quantiles.
+
+    A rate of 0 or 1 is estimated with a claim and a denial more, in proportion to the texts of each
+    side; its interval has no end there, for a habit may be as strict or lax as one likes.
+    """
+    own = discrimination.a
+    others = discrimination.b
+    more = 1 / np.maximum(own.n + others.n, 1)
+    quantiles = []
+    for rate in (own, others):
+        quantile = rate.mapped(lambda p: ndtri((p + more) / (1 + 2 * more)))
+        quantile.function = lambda p: ndtri(np.clip(p, BOUND, 1 - BOUND))
+        quantiles.append(quantile)
+    return quantiles[0] - quantiles[1]
+
+
+def _area(tally: Tally, e: int, prompts: np.ndarray | None = None) -> Statistic:
+    """Return the AUC within prompts of an evaluator's scores, on some prompts (a mask) or all."""
+    rows = (tally.evaluator == e) & ~np.isnan(tally.score)
+    if prompts is not None:
+        rows &= prompts[tally.prompt]
+    return area_within_prompts(tally.kept(rows), tally.own[e])
+
+
+def _concluded(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return differences with p adjusted, and in the rows of J what their sensitivity says.
+
+    The sensitivity is that of scores where both sides have them, else d'.
+    """
+    is_area = table["statistic"] == AREA
+    is_known = is_area & table["estimate"].notna()
+    is_d_prime = table["statistic"] == D_PRIME
+    has_area = table["evaluator"].isin(table["evaluator"][is_known])
+    table = table[~(is_area & ~is_known) & ~(is_d_prime & has_area)]
+    table = adjust_p(table.reset_index(drop=True), [table["statistic"].replace(AREA, D_PRIME).array])
+    j = table[table["statistic"] == "discrimination"]
+    decides = table[table["statistic"].isin([AREA, D_PRIME])].set_index("evaluator")
+    decides = decides.loc[j["evaluator"]]
+    notes = j["note"].array + ";" + decides["note"].array
+    said = [
+        (j["estimate"].isna(), ""),
+        (pd.Series(notes).str.contains("too_few_answers"), "too few answers"),
+        (pd.Series(notes).str.contains("depends_on_no_answers"), "depends on no answers"),
+        (decides["low"].isna(), "too few answers"),
+        (decides["p_holm"] <= 1 - level, "differ"),
+        (j["p_holm"] <= 1 - level, "habits may explain it"),
+    ]
+    conditions, words = zip(*said, strict=True)
+    table.loc[j.index, "conclusion"] = np.select(
+        [np.asarray(condition) for condition in conditions], words, "no evidence"
+    )
+    return table
 
 
 def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
@@ -153,7 +223,7 @@ def _contrast(
             note = "common_prompts"
     rest = [part for part in parts_of(first) if _field_of(part) != field]
     table = write(measures, settings, task=task, condition=";".join(rest), note=note)
-    table = adjust_p(table, ["statistic"])
+    table = _concluded(table, settings.level)
     return [_with_change(table, field, _value(first, field), _value(second, field))]
 
 
@@ -168,6 +238,15 @@ def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure
             difference = measures[name].of - others[name].of
             rows = measures[name].rows + others[name].rows
             differences.append(Measure(name, difference, who, n=rows, test=INVERTED))
+    if "discrimination" not in measures:
+        return differences
+    difference = d_prime(measures["discrimination"].of) - d_prime(others["discrimination"].of)
+    differences.append(Measure(D_PRIME, difference, who, test=INVERTED))
+    sides = [tally.scored()[0] for tally in (minuend, subtrahend)]
+    for e, name in enumerate(subtrahend.evaluators):
+        areas = [_area(tally, e) for tally in sides]
+        labels = {"evaluator": name, "policy": policy}
+        differences.append(Measure(AREA, areas[0] - areas[1], labels, test=INVERTED))
     return differences
 
 
@@ -275,30 +354,42 @@ def paired_models(
         if tally.task in PAIRS or len(tally.evaluators) < 2:
             continue
         design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-        table = write([_model_differences(tally, settings)], settings, **design)
-        parts.append(adjust_p(table, ["statistic"]))
+        table = write(_model_differences(tally, settings), settings, **design)
+        parts.append(_concluded(table, level))
     return _joined(parts, COLUMNS)
 
 
-def _model_differences(tally: Tally, settings: Settings) -> Measure:
-    """Return the differences of J of every two evaluators, each on the prompts of both."""
+def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
+    """Return the differences of J and sensitivity of every two evaluators, on prompts of both."""
     was_asked = np.asarray(tally.count().any(2))
     first, second = np.triu_indices(len(tally.evaluators), 1)
-    difference = _difference_of_models(tally, was_asked, "all", first, second)
+    differences = _differences_of_models(tally, was_asked, "all", first, second)
     left_out = was_asked[:, first] != was_asked[:, second]
-    notes = [(left_out.any(0), "common_prompts")]
+    common = (left_out.any(0), "common_prompts")
+    among_answers = differences
     if (tally.answer < 0).any():
-        among_answers = _difference_of_models(tally, was_asked, "answered", first, second)
-        notes += _policies_notes(difference, among_answers, settings.z)
+        among_answers = _differences_of_models(tally, was_asked, "answered", first, second)
     names = tally.evaluators[first] + " - " + tally.evaluators[second]
-    who = {"evaluator": names, "policy": "all"}
-    return Measure("discrimination", difference, who, test=INVERTED, notes=notes)
+    measures = []
+    for name, difference in differences.items():
+        notes = [common, *_policies_notes(difference, among_answers[name], settings.z)]
+        who = {"evaluator": names, "policy": "all"}
+        measures.append(Measure(name, difference, who, test=INVERTED, notes=notes))
+    scored = tally.scored()[0]
+    for pair, one, other in zip(names, first, second, strict=True):
+        prompts = was_asked[:, one] & was_asked[:, other]
+        difference = _area(scored, one, prompts) - _area(scored, other, prompts)
+        who = {"evaluator": pair, "policy": "all"}
+        measures.append(Measure(AREA, difference, who, test=INVERTED))
+    return measures
 
 
-def _difference_of_models(tally: Tally, was_asked, policy: str, first, second) -> Difference:
-    """Return J of the first evaluators less that of the second, on the prompts of both."""
+def _differences_of_models(tally: Tally, was_asked, policy: str, first, second) -> dict:
+    """Return J and d' of the first evaluators less those of the second, on the prompts of both."""
     beside = discrimination_beside(tally, was_asked, policy)
-    return beside.pick((first, second)) - beside.pick((second, first))
+    one = beside.pick((first, second))
+    other = beside.pick((second, first))
+    return {"discrimination": one - other, D_PRIME: d_prime(one) - d_prime(other)}
 
 
 def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> Difference:

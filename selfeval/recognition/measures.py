@@ -563,7 +563,6 @@ def auc_measures(
         score = rows.score
         prompt = rows.prompt
         is_own = rows.author == own_author
-        wins, pairs = _wins_within(score, prompt, is_own, tally.n_prompts)
         own_side = score[is_own], prompt[is_own]
         other_side = score[~is_own], prompt[~is_own]
         notes = [
@@ -574,7 +573,7 @@ def auc_measures(
         ]
         areas = {
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
-            "auc_within_prompt": Area.within(Rate.of(wins, pairs)),
+            "auc_within_prompt": area_within_prompts(rows, own_author),
         }
         if beyond is None:
             corrected = areas["auc_within_prompt"] - _peer_area(tally, e)
@@ -598,6 +597,13 @@ def auc_measures(
                 )
             )
     return measures
+
+
+def area_within_prompts(rows: Tally, own_author: int) -> Statistic:
+    """Return how often the score of rows orders an own and another text of one prompt rightly."""
+    is_own = rows.author == own_author
+    wins, pairs = _wins_within(rows.score, rows.prompt, is_own, rows.n_prompts)
+    return Area.within(Rate.of(wins, pairs))
 
 
 def _peer_area(tally: Tally, e: int) -> Rate:
