@@ -51,7 +51,7 @@ def test_paired_models_are_the_paired_difference_by_prompt():
     found = row(table, "discrimination", "m0 - m1")
     first, second = (row(alone, "discrimination", name)["estimate"] for name in ("m0", "m1"))
     assert found["estimate"] == pytest.approx(first - second) and found["low"] < first - second < found["high"]
-    assert found["p"] < 0.005 and found["p_holm"] >= found["p"] and len(table) == 3
+    assert found["p"] < 0.005 and found["p_holm"] >= found["p"] and len(table) == 6
     fewer, common = (frame[(frame["evaluator_model"] != who) | (frame["prompt_id"] < 25)] for who in ("m0", ""))
     common = paired_models(common.query("prompt_id < 25")).drop(columns=["p_holm", "note"])
     shared = row(paired_models(fewer), "discrimination", "m0 - m1")[common.columns].to_frame().T
@@ -63,6 +63,6 @@ def test_scores_are_read_where_the_last_evaluator_shares_no_prompt_with_a_pair()
     is_last = frame["evaluator_model"] == "m2"
     apart = frame[(frame["prompt_id"] < 20) != is_last]  # m0 and m1 saw the first prompts, m2 the others
     table = paired_models(apart)
-    assert table.dropna(subset="estimate")["evaluator"].tolist() == ["m0 - m1"]
+    assert {*table.dropna(subset="estimate")["evaluator"]} == {"m0 - m1"}
     without = paired_models(apart[apart["evaluator_model"] != "m2"])
     assert table[table["evaluator"] == "m0 - m1"]["estimate"].tolist() == without["estimate"].tolist()

@@ -123,32 +123,31 @@ def _area(tally: Tally, e: int, prompts: np.ndarray | None = None) -> Statistic:
 
 
 def _concluded(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return differences with p adjusted, and in the rows of J what their sensitivity says.
+    """Return differences with p adjusted, and what those of the sensitivity say.
 
-    The sensitivity is that of scores where both sides have them, else d'.
+    The sensitivity is that of scores where both sides have them, else d'. `habits may explain it`
+    where J differs and the sensitivity is not shown to.
     """
     is_area = table["statistic"] == AREA
     is_known = is_area & table["estimate"].notna()
-    is_d_prime = table["statistic"] == D_PRIME
     has_area = table["evaluator"].isin(table["evaluator"][is_known])
-    table = table[~(is_area & ~is_known) & ~(is_d_prime & has_area)]
-    table = adjust_p(table.reset_index(drop=True), [table["statistic"].replace(AREA, D_PRIME).array])
-    j = table[table["statistic"] == "discrimination"]
-    decides = table[table["statistic"].isin([AREA, D_PRIME])].set_index("evaluator")
-    decides = decides.loc[j["evaluator"]]
-    notes = j["note"].array + ";" + decides["note"].array
-    said = [
-        (j["estimate"].isna(), ""),
-        (pd.Series(notes).str.contains("too_few_answers"), "too few answers"),
-        (pd.Series(notes).str.contains("depends_on_no_answers"), "depends on no answers"),
-        (decides["low"].isna(), "too few answers"),
-        (decides["p_holm"] <= 1 - level, "differ"),
-        (j["p_holm"] <= 1 - level, "habits may explain it"),
-    ]
-    conditions, words = zip(*said, strict=True)
-    table.loc[j.index, "conclusion"] = np.select(
-        [np.asarray(condition) for condition in conditions], words, "no evidence"
-    )
+    is_replaced = (table["statistic"] == D_PRIME) & has_area
+    table = table[is_known | ~(is_area | is_replaced)].reset_index(drop=True)
+    decides = table["statistic"].isin([AREA, D_PRIME])
+    table = adjust_p(table, [table["statistic"].mask(decides, AREA)])
+
+    rows = table[decides]
+    of_j = table[table["statistic"] == "discrimination"].set_index("evaluator")
+    of_j = of_j.loc[rows["evaluator"]].set_index(rows.index)
+    notes = rows["note"] + ";" + of_j["note"]
+    said = {
+        "": of_j["estimate"].isna(),
+        "depends on no answers": notes.str.contains("depends_on_no_answers"),
+        "too few answers": notes.str.contains("too_few_answers") | rows["low"].isna(),
+        "differ": rows["p_holm"] <= 1 - level,
+        "habits may explain it": of_j["p_holm"] <= 1 - level,
+    }
+    table.loc[decides, "conclusion"] = np.select([*said.values()], [*said], "no evidence")
     return table
 
 
