@@ -20,7 +20,7 @@ from selfeval.profiles.measures import Results, changes, measure, quotes, rows_o
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers, Size, affordable, ask_all, size_of
 from selfeval.providers import client, dry_runs
 from selfeval.providers.client import Asking, verb
-from selfeval.providers.models import get_all
+from selfeval.providers.models import display_names, get_all
 from selfeval.records import tables as record_files
 from selfeval.records.tables import Rows
 
@@ -103,6 +103,7 @@ def profile(
     templates: int = 0,
     people: int = 0,
     jurors: Ids = (),
+    rivals: Ids = (),
     corpus: Rows = FORM["corpus"],
     against: str | Path = "",
     seed: int = 0,
@@ -114,9 +115,10 @@ def profile(
 
     models: ids. prompts, templates, people: how many writing prompts, situations of the identity
     suite and chats between people; 0 for the usual numbers, or with `max_cost` for the largest that
-    half of it pays for by a dry run. jurors: who judges; none for the models themselves. corpus: a
-    name, file or rows with the texts of other authors, on whose prompts the models write; unless
-    given, texts that come with the package. against: the folder of an earlier profile, with which
+    half of it pays for by a dry run. jurors: who judges; none for the models themselves. rivals:
+    models of like strength, who write too and are asked about the same texts; several `models` are
+    each other's rivals. corpus: a name, file or rows with the texts of other authors, on whose
+    prompts the models write; unless given, texts that come with the package. against: the folder of an earlier profile, with which
     each row is compared. seed: of texts, foils and replies. The result has `rows`, `figure()`,
     `page()` and `save(out)`.
     """
@@ -124,13 +126,17 @@ def profile(
     for model in asked:
         identity(model)  # before texts are paid for
     judges = [model.id for model in get_all(jurors or asked, "judge")]
+    beside = []
+    if rivals:
+        get_all(rivals, PARTS[1])
+        beside = [model.id for model in get_all(rivals, PARTS[0]) if model.id not in asked]
     dry_run = asking.pop("dry_run", False)
     max_cost = asking.pop("max_cost", None)
     earlier = read_answers(against) if against else None
     given = {"prompts": prompts, "templates": templates, "people": people}
 
     def ask(size: Size, calls: Callable = lambda: asking) -> Answers:
-        return ask_all(asked, size, corpus, judges, seed, calls)
+        return ask_all(asked, beside, size, corpus, judges, seed, calls)
 
     size = size_of(USUAL, **given)
     more = ""
@@ -148,6 +154,7 @@ def profile(
     found = changes(results, measure(earlier)) if earlier else pd.DataFrame()
     words = {
         "asked": f"{size}; jurors: {', '.join(judges)}",
+        "other texts": _said_of_others(answers, corpus),
         "when": f"{datetime.now(UTC):%Y-%m-%d}",
         "served by": _servers(answers),
         "price": spending.said(),
@@ -155,6 +162,21 @@ def profile(
     if more:
         words["a larger size"] = more
     return Profile(rows_of(results), quotes(answers), found, words, answers, results)
+
+
+def _said_of_others(answers: Answers, corpus: Rows) -> str:
+    """Return who wrote the texts that models were asked about, and what these can show."""
+    rows = pd.DataFrame(answers.recognition)
+    writers = {*rows["evaluator_model"]}
+    authors = rows.drop_duplicates("true_model")
+    is_other = ~authors["true_model"].isin(writers)
+    names = ", ".join(authors.loc[is_other, "true_model_display"])
+    if len(writers) > 1:
+        called = display_names(writers)
+        listed = ", ".join(called.get(name, name) for name in rows["evaluator_model"].unique())
+        return f"by {names or 'nobody else'}, and by each other: {listed}"
+    packaged = isinstance(corpus, str) and corpus == FORM["corpus"]
+    return f"by {names}. {FORM['others'] if packaged else ''}".strip()
 
 
 class Spending:

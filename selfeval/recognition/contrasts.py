@@ -13,9 +13,10 @@ reading_gaps          the likelihood of a text under a model's own weights again
 
 A reading is a way to tell an evaluator's own texts from others': its answers, the likelihood under
 its own weights, that likelihood against all other candidates' (the oracle, which no single model
-can compute), a classifier of style that knows no model. Each is a condition of prediction records,
-`reading=<name>`; each has an AUC within prompts and, but for the own likelihood, J. The gap is the
-AUC of the own likelihood minus another reading's, paired by prompt.
+can compute), a classifier of style that knows no model; and what the own likelihood must be above,
+that of each other model and the length. Each is a condition of prediction records,
+`reading=<name>`; each has an AUC within prompts and, but for likelihoods and length, J. The gap is
+the AUC of the own likelihood minus another reading's, paired by prompt.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ from selfeval.recognition.measures import (
 )
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import BOUND, Difference, Rate, Statistic
+from selfeval.statistics.intervals import BOUND, Difference, Rate, Statistic, oppose
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     CHANGE,
     COLUMNS,
+    HALF,
     INVERTED,
     Measure,
     adjust_p,
@@ -66,6 +68,8 @@ CONTRASTED = (
 # readings
 ORACLE = "oracle"
 OWN = "own likelihood"
+LIKELIHOOD_OF = "likelihood of "  # and another model
+LENGTH = "length"
 STYLE = "style"
 COMPARED = "auc_within_prompt"
 # sensitivities
@@ -388,6 +392,9 @@ def _differences_of_models(tally: Tally, was_asked, policy: str, first, second) 
     beside = discrimination_beside(tally, was_asked, policy)
     one = beside.pick((first, second))
     other = beside.pick((second, first))
+    if tally.is_unlinked:
+        one = oppose(one)
+        other = oppose(other)
     return {"discrimination": one - other, D_PRIME: d_prime(one) - d_prime(other)}
 
 
@@ -475,6 +482,10 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     parts = []
     for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
         sides = common_rows([other, weights])
+        if name.startswith(LIKELIHOOD_OF):
+            texts = pd.MultiIndex.from_frame(other[["evaluator_model", "text_id"]])
+            own = pd.MultiIndex.from_frame(sides[1][["evaluator_model", "text_id"]])
+            sides[1] = sides[1][own.isin(texts)]
         if name in (OWN, ORACLE) or any(side.empty for side in sides):
             continue
         measures = _gaps(pd.concat(sides), name)
@@ -504,6 +515,37 @@ def _gaps(records: pd.DataFrame, reading: str) -> list[Measure]:
             who = {"evaluator": evaluator, "policy": "all"}
             gaps.append(Measure(COMPARED, own - area, who, test=INVERTED))
     return gaps
+
+
+def beyond_rivals(table: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of readings in which the own likelihood is held against its rivals.
+
+    gaps: of `reading_gaps`. The rivals of a model's likelihood of its texts are those of other
+    models, for a text may be easy for all, and the length. It must be above each of them, so the
+    largest of the one-sided p counts (`peers_p`). Nothing is concluded from rivals themselves.
+    """
+    reading = table["condition"].str.removeprefix("reading=")
+    conclusion = table["conclusion"].mask(reading.map(is_rival), "")
+    rivals = gaps[gaps["first"].map(is_rival) & gaps["estimate"].notna()]
+    p = (rivals["p"] / 2).where(rivals["estimate"] > 0, 1 - rivals["p"] / 2).fillna(1)
+    largest = p.groupby(rivals["evaluator"]).max()
+    peers = rivals["evaluator"][rivals["first"] != LENGTH]
+    rows = table[reading == OWN].drop(columns="conclusion")
+    is_above = rows["low"] > HALF
+    p_beyond = rows["evaluator"].map(largest).where(rows["evaluator"].isin(peers))
+    rows["p_beyond"] = p_beyond.where(is_above, 1)
+    said = p_beyond.map("peers_p={:.3g}".format, na_action="ignore").fillna("no_peers")
+    note = rows["note"].str.replace(r"(; )?(peers_p=[^;]*|no_peers)", "", regex=True)
+    rows["note"] = note.where(~is_above, (note + "; " + said).str.removeprefix("; "))
+    rows = adjust_p(rows, ["statistic"], chance=dict.fromkeys(rows["statistic"], HALF))
+    table = table.assign(conclusion=conclusion)
+    table.loc[rows.index, ["conclusion", "note"]] = rows[["conclusion", "note"]]
+    return table
+
+
+def is_rival(reading: str) -> bool:
+    """Tell whether a reading is what a model's likelihood of its own texts must be above."""
+    return reading == LENGTH or reading.startswith(LIKELIHOOD_OF)
 
 
 # --------------------------------------------------------------------------------------------------

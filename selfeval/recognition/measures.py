@@ -33,7 +33,7 @@ from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import beyond_neutral, neutral_measures, pair_measures
 from selfeval.recognition.peers import FEW_AUTHORS, claims_p
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, ratio
+from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, oppose, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
@@ -432,6 +432,10 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     rows_each = rows.sum(0)
     who = {"evaluator": tally.evaluators}
     by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    of_names = accuracy - false_rate
+    if tally.is_unlinked:
+        discrimination = oppose(discrimination)
+        of_names = oppose(of_names)
     corrected = discrimination - for_other_names
     peer_corrected = discrimination - by_peers
     advantage = self_accuracy - cross_accuracy
@@ -444,7 +448,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         _discrimination(tally, cells, discrimination, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
-        Measure("discrimination", accuracy - false_rate, by_author, n=rows_each[:, None]),
+        Measure("discrimination", of_names, by_author, n=rows_each[:, None]),
     ]
 
 
