@@ -118,18 +118,16 @@ def profile(
     half of it pays for by a dry run. jurors: who judges; none for the models themselves. rivals:
     models of like strength, who write too and are asked about the same texts; several `models` are
     each other's rivals. corpus: a name, file or rows with the texts of other authors, on whose
-    prompts the models write; unless given, texts that come with the package. against: the folder of an earlier profile, with which
-    each row is compared. seed: of texts, foils and replies. The result has `rows`, `figure()`,
-    `page()` and `save(out)`.
+    prompts the models write; unless given, texts that come with the package. against: the folder of
+    an earlier profile, with which each row is compared. seed: of texts, foils and replies. The
+    result has `rows`, `figure()`, `page()` and `save(out)`.
     """
     asked = [model.id for model in get_all(models, "write texts")]
     for model in asked:
         identity(model)  # before texts are paid for
     judges = [model.id for model in get_all(jurors or asked, "judge")]
-    beside = []
-    if rivals:
-        get_all(rivals, PARTS[1])
-        beside = [model.id for model in get_all(rivals, PARTS[0]) if model.id not in asked]
+    writers = get_all(rivals, "write texts") if rivals else []
+    beside = [model.id for model in writers if model.id not in asked]
     dry_run = asking.pop("dry_run", False)
     max_cost = asking.pop("max_cost", None)
     earlier = read_answers(against) if against else None
