@@ -355,7 +355,8 @@ def habits(tables: int, seed: int) -> pd.DataFrame:
                         found.append({
                             "authors": authors, "prompts": prompts, "first": first, "second": second,
                             "first_claims": rates[0], "second_claims": rates[1],
-                            "j_differs": outcome(j, 0, 0)["rejected"], "differ": of["rejected"], "coverage": of["coverage"],
+                            "j_differs": outcome(j, 0, 0)["rejected"], "differ": of["rejected"],
+                            "coverage": of["coverage"],
                         })  # fmt: skip
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 

@@ -123,7 +123,9 @@ def test_scores_are_the_ratio_to_the_others_mean_and_the_own_likelihood_per_char
     rows += [{**rows[0], "text_id": 9, "candidate": name, "logprob": None if name == "c" else -1} for name in "abc"]
     found = implicit_predictions(pd.DataFrame(rows)).set_index(["condition", "evaluator_model", "text_id"]).sort_index()
     per_condition = found.groupby("condition").size()
-    assert (per_condition[["reading=oracle", "reading=own likelihood"]] == 3 * 3).all(), "a text without a likelihood is left out"
+    assert (per_condition[["reading=oracle", "reading=own likelihood"]] == 3 * 3).all(), (
+        "a text without a likelihood is left out"
+    )
     assert found.loc[("reading=oracle", "a"), "predicted_model"].tolist() == ["a", "b", "a"]
     assert found.loc[("reading=oracle", "c"), "true_model"].tolist() == ["a", "b", "a"]
     for i, values in enumerate(LOGPROBS.values()):

@@ -23,7 +23,7 @@ from selfeval.statistics.tests import holm
 PRICE = "price: {input: 1.0, output: 4.0}"
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: 'openai:{name}', display: {display}, family: {display}, developer: {display} Labs, {PRICE}}}\n"
-    for name, display in {"knows": "Karla", "claims": "Clara", "mute": "Mute", "juror": "Judith", "rival": "Rita"}.items()
+    for name, display in dict(knows="Karla", claims="Clara", mute="Mute", juror="Judith", rival="Rita").items()
 )
 ROWS = ("recognition", "identity", "jury")
 SMALL = {"prompts": 8, "templates": 9, "people": 6}

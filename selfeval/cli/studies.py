@@ -205,5 +205,7 @@ def profile(
     variables["against"] = str(against.absolute()) if against else ""
     variables["size"] = {name: options.pop(name) for name in ("prompts", "templates", "people")}
     variables |= options | {"max_cost": running["max_cost"]}
-    title, out = named_study("profile", texts, models, out, [str(variables["size"]), *jurors, *rivals])
+    title, out = named_study(
+        "profile", texts, models, out, [str(variables["size"]), *jurors, *rivals]
+    )
     run_study("profile", variables, [*models, *jurors, *rivals], out, title, **running)

@@ -176,7 +176,7 @@ def changes(now: Results, before: Results) -> pd.DataFrame:
     """Return how each row differs from an earlier profile's, now minus before.
 
     Recognition is paired by prompt, identity by template; verdicts of juries are not. Of
-    recognition the sensitivity is tested, and J, whose size moves with the habit, stands beside it.
+    recognition the sensitivity is tested, and J, whose size moves with the habit, is shown as well.
     p is adjusted for all rows together. Raises `InputError` where the two have no model or no prompt in common.
     """
     parts = []
