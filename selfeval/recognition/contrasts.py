@@ -34,13 +34,12 @@ from selfeval.recognition import counts
 from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import (
     area_within_prompts,
-    claimed_rows,
-    counted_rows,
+    claims_apart,
     measures_of,
 )
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import BOUND, Difference, Rate, Statistic, oppose
+from selfeval.statistics.intervals import BOUND, Difference, Rate, oppose
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     CHANGE,
@@ -94,11 +93,13 @@ def _policy(task: str) -> str:
     return "answered" if task in PAIRS else "all"
 
 
-def _policies_notes(difference: Statistic, among_answers: Statistic, z: float) -> list[tuple]:
-    """Return the notes on differences that say something else among answers alone."""
-    sides = (side_of(0, *of.interval(z)) for of in (difference, among_answers))
-    note = policies_note(*sides)
-    return [(note == text, text) for text in np.unique(note[note != ""])]
+def _note_policies(
+    differences: Sequence[Measure], among_answers: Sequence[Measure], z: float
+) -> None:
+    """Note on differences what they say otherwise among answers alone."""
+    for m, among in zip(differences, among_answers, strict=True):
+        note = policies_note(*(side_of(0, *of.interval(z)) for of in (m.of, among.of)))
+        m.notes = [*m.notes, *((note == text, text) for text in np.unique(note[note != ""]))]
 
 
 def d_prime(discrimination: Difference) -> Difference:
@@ -115,15 +116,38 @@ def d_prime(discrimination: Difference) -> Difference:
         quantile = rate.mapped(lambda p: ndtri((p + more) / (1 + 2 * more)))
         quantile.function = lambda p: ndtri(np.clip(p, BOUND, 1 - BOUND))
         quantiles.append(quantile)
-    return quantiles[0] - quantiles[1]
+    difference = quantiles[0] - quantiles[1]
+    difference.correlation = discrimination.correlation
+    return difference
 
 
-def _area(tally: Tally, e: int, prompts: np.ndarray | None = None) -> Statistic:
-    """Return the AUC within prompts of an evaluator's scores, on some prompts (a mask) or all."""
-    rows = (tally.evaluator == e) & ~np.isnan(tally.score)
-    if prompts is not None:
-        rows &= prompts[tally.prompt]
-    return area_within_prompts(tally.kept(rows), tally.own[e])
+def _paired(one: tuple[Tally, np.ndarray], other: tuple, policy: str) -> list[Measure]:
+    """Return J, d' and the AUCs of one side less those of another, each a tally and evaluators.
+
+    They are called "first - second", or by the name that both sides share.
+    """
+    names = [tally.evaluators[chosen] for tally, chosen in (one, other)]
+    pairs = np.where(names[0] == names[1], names[0], names[0] + " - " + names[1])
+    discriminations = []
+    areas = []
+    for tally, chosen in (one, other):
+        j = claims_apart(tally, policy).pick((chosen,))
+        discriminations.append(oppose(j) if tally.is_unlinked else j)
+        scored = tally.scored()[0]
+        of_side = [scored.evaluator == e for e in chosen]
+        rows = [scored.kept(of_e & ~np.isnan(scored.score)) for of_e in of_side]
+        areas.append([*map(area_within_prompts, rows, tally.own[chosen])])
+    j, less_j = discriminations
+    differences = [
+        ("discrimination", j - less_j, pairs),
+        (D_PRIME, d_prime(j) - d_prime(less_j), pairs),
+        *((AREA, area - less, pair) for area, less, pair in zip(*areas, pairs, strict=True)),
+    ]
+    measures = []
+    for name, difference, who in differences:
+        labels = {"evaluator": who, "policy": policy}
+        measures.append(Measure(name, difference, labels, test=INVERTED))
+    return measures
 
 
 def _concluded(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -216,9 +240,8 @@ def _contrast(
     measures = _differences(minuend, subtrahend, _policy(task))
     no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
     if task not in PAIRS and no_answers:
-        among_answers = {m.statistic: m for m in _differences(minuend, subtrahend, "answered")}
-        for m in measures:
-            m.notes = _policies_notes(m.of, among_answers[m.statistic].of, settings.z)
+        among_answers = _differences(minuend, subtrahend, "answered")
+        _note_policies(measures, among_answers, settings.z)
     evaluators = common[0]["evaluator_model"]
     note = ""
     for side, common_side in zip(sides, common, strict=True):
@@ -241,15 +264,10 @@ def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure
             difference = measures[name].of - others[name].of
             rows = measures[name].rows + others[name].rows
             differences.append(Measure(name, difference, who, n=rows, test=INVERTED))
-    if "discrimination" not in measures:
-        return differences
-    difference = d_prime(measures["discrimination"].of) - d_prime(others["discrimination"].of)
-    differences.append(Measure(D_PRIME, difference, who, test=INVERTED))
-    sides = [tally.scored()[0] for tally in (minuend, subtrahend)]
-    for e, name in enumerate(subtrahend.evaluators):
-        areas = [_area(tally, e) for tally in sides]
-        labels = {"evaluator": name, "policy": policy}
-        differences.append(Measure(AREA, areas[0] - areas[1], labels, test=INVERTED))
+    if "discrimination" in measures:
+        everyone = np.arange(len(subtrahend.evaluators))
+        _, *sensitivities = _paired((minuend, everyone), (subtrahend, everyone), policy)
+        differences += sensitivities
     return differences
 
 
@@ -363,88 +381,30 @@ def paired_models(
 
 
 def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
-    """Return the differences of J and sensitivity of every two evaluators, on prompts of both."""
+    """Return the differences of J and sensitivity of every two evaluators, on prompts of both.
+
+    Pairs with the same prompts, mostly all, are computed together.
+    """
     was_asked = np.asarray(tally.count().any(2))
     first, second = np.triu_indices(len(tally.evaluators), 1)
-    differences = _differences_of_models(tally, was_asked, "all", first, second)
-    left_out = was_asked[:, first] != was_asked[:, second]
-    common = (left_out.any(0), "common_prompts")
-    among_answers = differences
-    if (tally.answer < 0).any():
-        among_answers = _differences_of_models(tally, was_asked, "answered", first, second)
+    is_partial = (was_asked[:, first] != was_asked[:, second]).any(0)
     names = tally.evaluators[first] + " - " + tally.evaluators[second]
+    common, group = np.unique(
+        was_asked[:, first] & was_asked[:, second], axis=1, return_inverse=True
+    )
     measures = []
-    for name, difference in differences.items():
-        notes = [common, *_policies_notes(difference, among_answers[name], settings.z)]
-        who = {"evaluator": names, "policy": "all"}
-        measures.append(Measure(name, difference, who, test=INVERTED, notes=notes))
-    scored = tally.scored()[0]
-    for pair, one, other in zip(names, first, second, strict=True):
-        prompts = was_asked[:, one] & was_asked[:, other]
-        difference = _area(scored, one, prompts) - _area(scored, other, prompts)
-        who = {"evaluator": pair, "policy": "all"}
-        measures.append(Measure(AREA, difference, who, test=INVERTED))
+    for number, prompts in enumerate(common.T):
+        pairs = group == number
+        part = tally.kept(prompts[tally.prompt])
+        sides = (part, first[pairs]), (part, second[pairs])
+        found = _paired(*sides, "all")
+        for m in found:
+            is_one = np.isin(m.labels["evaluator"], names[is_partial])
+            m.notes = [(is_one, "common_prompts")]
+        if (tally.answer < 0).any():
+            _note_policies(found, _paired(*sides, "answered"), settings.z)
+        measures += found
     return measures
-
-
-def _differences_of_models(tally: Tally, was_asked, policy: str, first, second) -> dict:
-    """Return J and d' of the first evaluators less those of the second, on the prompts of both."""
-    beside = discrimination_beside(tally, was_asked, policy)
-    one = beside.pick((first, second))
-    other = beside.pick((second, first))
-    if tally.is_unlinked:
-        one = oppose(one)
-        other = oppose(other)
-    return {"discrimination": one - other, D_PRIME: d_prime(one) - d_prime(other)}
-
-
-def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> Difference:
-    """Return J of each evaluator (first axis) on the prompts of another one (second axis).
-
-    was_asked: (prompts, evaluators). NaN where it gave no answer on these prompts. A design with
-    gaps has as many sets of common prompts as pairs, so sums over them are products of matrices.
-    """
-    answered = tally.count(counted_rows(tally, "answered"))
-    n = tally.count(counted_rows(tally, policy))
-    claims = tally.count(claimed_rows(tally))
-    asked = was_asked.astype(float)
-    total = _over_common(n, asked)
-    total[_over_common(answered.sum(2), asked) == 0] = 0
-    hits = _over_common(claims, asked)
-
-    wrote = tally.own >= 0
-    own_author = tally.own if tally.task in CLAIMS else np.maximum(tally.own, 0)
-    is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
-    rates = []
-    for is_counted in (is_own, ~is_own):
-        rates.append(_mean_beside(is_counted & (total > 0), n, claims, total, hits, asked))
-    claimed, claimed_of_others = rates
-    return claimed.pick(np.s_[:, :], wrote[:, None]) - claimed_of_others
-
-
-def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return sums (evaluators, others, ...) of counts over the prompts of each other evaluator."""
-    return np.moveaxis(np.tensordot(asked, counts, (0, 0)), 0, 1)
-
-
-def _mean_beside(is_counted, n, claims, total, hits, asked) -> Rate:
-    """Return means over the authors that count of the rates hits / total.
-
-    is_counted, total, hits: (evaluators, others, authors). n, claims: (prompts, evaluators,
-    authors).
-    """
-
-    def by_prompt(counts, factor):
-        return np.einsum("pea,efa,pf->pef", counts, factor, asked, optimize=True)
-
-    total = np.maximum(total, 1)
-    authors = np.maximum(is_counted.sum(2, keepdims=True), 1)
-    share = is_counted / authors / total
-    value = np.where(is_counted.any(2), (share * hits).sum(2), np.nan)
-    contrib = by_prompt(claims, share) - by_prompt(n, share * hits / total)
-    weight = by_prompt(n, share)
-    rows = (total * is_counted).sum(2).astype(int)
-    return Rate(value, contrib, rows, (weight > 0).sum(0), weight=weight)
 
 
 # --------------------------------------------------------------------------------------------------

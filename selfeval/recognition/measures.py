@@ -33,7 +33,15 @@ from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import beyond_neutral, neutral_measures, pair_measures
 from selfeval.recognition.peers import FEW_AUTHORS, claims_p
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, oppose, ratio
+from selfeval.statistics.intervals import (
+    Area,
+    Difference,
+    Rate,
+    Statistic,
+    check_level,
+    oppose,
+    ratio,
+)
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
@@ -386,6 +394,17 @@ def claimed_rows(tally: Tally) -> np.ndarray:
     if tally.task in CLAIMS:
         return tally.answer == 1
     return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
+
+
+def claims_apart(tally: Tally, policy: str) -> Difference:
+    """Return J of each evaluator, with the mean over other authors of the rates at which it claims.
+
+    NaN where it gave no answer.
+    """
+    tally = tally.kept(tally.heard[tally.evaluator])
+    cells = _counted_cells(tally, policy)
+    claim_rate = Rate.of(tally.count(claimed_rows(tally)), cells.n)
+    return cells.of_own(claim_rate) - cells.over_others(claim_rate)
 
 
 def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
