@@ -20,7 +20,7 @@ from selfeval.profiles.measures import Results, changes, measure, quotes, rows_o
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers, Size, affordable, ask_all, size_of
 from selfeval.providers import client, dry_runs
 from selfeval.providers.client import Asking, verb
-from selfeval.providers.models import display_names, get_all
+from selfeval.providers.models import get_all
 from selfeval.records import tables as record_files
 from selfeval.records.tables import Rows
 
@@ -152,7 +152,7 @@ def profile(
     found = changes(results, measure(earlier)) if earlier else pd.DataFrame()
     words = {
         "asked": f"{size}; jurors: {', '.join(judges)}",
-        "other texts": _said_of_others(answers, corpus),
+        "texts": _said_of_texts(answers, corpus),
         "when": f"{datetime.now(UTC):%Y-%m-%d}",
         "served by": _servers(answers),
         "price": spending.said(),
@@ -162,19 +162,13 @@ def profile(
     return Profile(rows_of(results), quotes(answers), found, words, answers, results)
 
 
-def _said_of_others(answers: Answers, corpus: Rows) -> str:
-    """Return who wrote the texts that models were asked about, and what these can show."""
+def _said_of_texts(answers: Answers, corpus: Rows) -> str:
+    """Return who wrote the texts that were asked about, and what these can show of one model."""
     rows = pd.DataFrame(answers.recognition)
-    writers = {*rows["evaluator_model"]}
-    authors = rows.drop_duplicates("true_model")
-    is_other = ~authors["true_model"].isin(writers)
-    names = ", ".join(authors.loc[is_other, "true_model_display"])
-    if len(writers) > 1:
-        called = display_names(writers)
-        listed = ", ".join(called.get(name, name) for name in rows["evaluator_model"].unique())
-        return f"by {names or 'nobody else'}, and by each other: {listed}"
-    packaged = isinstance(corpus, str) and corpus == FORM["corpus"]
-    return f"by {names}. {FORM['others'] if packaged else ''}".strip()
+    said = f"by {', '.join(rows['true_model_display'].unique())}"
+    if rows["evaluator_model"].nunique() > 1 or str(corpus) != FORM["corpus"]:
+        return said
+    return f"{said}. {FORM['others']}"
 
 
 class Spending:
