@@ -1,6 +1,6 @@
 """Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
 
-Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv`, `habits.csv`, `lineups.csv` and `regression.csv` in
+Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv`, `habits.csv` and `regression.csv` in
 `data/validation/`:
 python bench/simulate_small.py 4000
 
@@ -354,11 +354,11 @@ def habits(tables: int, seed: int) -> pd.DataFrame:
                         of = outcome(sensitivity, 0, truth)
                         found.append({
                             "authors": authors, "prompts": prompts, "first": first, "second": second,
-                            "first_claims": rates[0], "second_claims": rates[1],
+                            "claims": f"{rates[0]} and {rates[1]}",
                             "j_differs": outcome(j, 0, 0)["rejected"], "differ": of["rejected"],
                             "coverage": of["coverage"],
                         })  # fmt: skip
-    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+    return pd.DataFrame(found)
 
 
 def two_of_a_habit(sensitivities, rates, shape, rng: np.random.Generator) -> list[Difference]:
@@ -442,5 +442,4 @@ if __name__ == "__main__":
     unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
     words(number // 10, seed).round(6).to_csv(FOLDER / "words.csv", index=False)
     habits(number // 2, seed).round(6).to_csv(FOLDER / "habits.csv", index=False)
-    lineups(number, seed).round(6).to_csv(FOLDER / "lineups.csv", index=False)
     regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)
