@@ -1,6 +1,7 @@
 """Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
 
-Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv` and `regression.csv` in `data/validation/`:
+Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv`, `habits.csv` and `regression.csv` in
+`data/validation/`:
 python bench/simulate_small.py 4000
 
 An evaluator says yes with one chance, whoever wrote the text. Answers go together as real ones do: on a prompt, and on
@@ -25,9 +26,10 @@ from scipy.special import ndtr, ndtri
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
+from selfeval.recognition.contrasts import d_prime  # noqa: E402
 from selfeval.recognition.peers import beyond_peers_p  # noqa: E402
 from selfeval.statistics import tests  # noqa: E402
-from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level  # noqa: E402
+from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level, oppose  # noqa: E402
 from selfeval.statistics.resampling import Settings  # noqa: E402
 from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
 from selfeval.statistics.tests import holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
@@ -330,6 +332,72 @@ def words(tables: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 
 
+SENSITIVITIES = (0, 1, 2)  # d'
+CLAIMED = ((0.05, 0.02), (0.2, 0.05), (0.5, 0.02), (0.9, 0.02), (0.5, 0.5), (0.9, 0.5), (0.3, 0.001))
+
+
+def habits(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often two evaluators' J and d' are said to differ: equally sensitive ones, and one that is blind.
+
+    Each claims others' texts at a rate of its own. The difference of d' also has its coverage.
+    """
+    found = []
+    for authors in (2, 4):
+        for prompts in (12, 20, 40, 120):
+            for first in SENSITIVITIES:
+                for second in {first, 0}:
+                    for number, rates in enumerate(CLAIMED):
+                        rng = np.random.default_rng([seed, authors, prompts, first, second, number])
+                        sides = two_of_a_habit((first, second), rates, (prompts, tables, authors), rng)
+                        truth = (first - second) / np.sqrt(1.5)
+                        j, sensitivity = sides[0] - sides[1], d_prime(sides[0]) - d_prime(sides[1])
+                        of = outcome(sensitivity, 0, truth)
+                        found.append({
+                            "authors": authors, "prompts": prompts, "first": first, "second": second,
+                            "claims": f"{rates[0]} and {rates[1]}",
+                            "j_differs": outcome(j, 0, 0)["rejected"], "differ": of["rejected"],
+                            "coverage": of["coverage"],
+                        })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def two_of_a_habit(sensitivities, rates, shape, rng: np.random.Generator) -> list[Difference]:
+    """Draw J of two evaluators of the same texts, which are alike on a prompt and for both.
+
+    sensitivities: d' before what prompts and texts have in common, which takes a part of it.
+    """
+    prompts, tables, authors = shape
+    common = 0.5 * rng.normal(size=(prompts, tables, 1)) + 0.5 * rng.normal(size=shape)
+    found = []
+    for sensitivity, rate in zip(sensitivities, rates, strict=True):
+        inclined = np.sqrt(1.5) * ndtri(rate) + sensitivity * (np.arange(authors) == 0)
+        claims = ndtr(inclined + common) > rng.random(shape)
+        found.append(discrimination(claims[..., None]))
+    return found
+
+
+def lineups(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often J of a blind evaluator that gives each name once is said to be off 0.
+
+    linked: whether the table says which texts stood in one lineup.
+    """
+    found = []
+    for authors in (2, 3, 4, 5, 6, 10):
+        for number in (8, 12, 20, 40, 120):
+            rng = np.random.default_rng([seed, authors, number])
+            named = rng.integers(authors, size=(number, tables, 1, 1)) == np.arange(authors)[:, None]
+            linked = discrimination(named)
+            own, others = named[:, :, 0, 0], named[:, :, 1:, 0].transpose(0, 2, 1).reshape(-1, tables)
+            of_own = np.r_[np.ones(len(own)), np.zeros(len(others))][:, None]
+            claims = np.concatenate([own, others])
+            each = [Rate.of(claims * side, np.broadcast_to(side, claims.shape)) for side in (of_own, 1 - of_own)]
+            unlinked = oppose(each[0] - each[1])
+            for name, of in {"linked": linked, "unlinked": unlinked}.items():
+                about = {"authors": authors, "lineups": number, "texts": name}
+                found.append(about | {"rejected": outcome(of, 0, 0)["rejected"]})
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
 def regression(tables: int, seed: int) -> pd.DataFrame:
     """Return how often a coefficient that is 0 is found by the jackknife's t and by the wild cluster bootstrap.
 
@@ -373,4 +441,5 @@ if __name__ == "__main__":
     family(number // 4, seed).round(6).to_csv(FOLDER / "family.csv", index=False)
     unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
     words(number // 10, seed).round(6).to_csv(FOLDER / "words.csv", index=False)
+    habits(number // 2, seed).round(6).to_csv(FOLDER / "habits.csv", index=False)
     regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)

@@ -11,6 +11,7 @@ import simulate_coverage
 import simulate_designs
 import simulate_jury
 import simulate_readings
+import simulate_small
 import words_and_weights
 from scipy.special import stdtrit
 
@@ -66,6 +67,11 @@ def test_simulated_designs_have_the_intervals_of_recognition_table():
     ends = {key: np.array(of.interval(z)) for key, (of, *_) in design.measured(scores).items()}
     for key, (low, high) in (ends | {"auc": design.areas(scores)}).items():
         assert (low[1], high[1]) == pytest.approx(tuple(table.loc[key, ["low", "high"]]), abs=1e-9), key
+
+
+def test_blind_evaluators_of_lineups_are_seldom_found_out():
+    found = simulate_small.lineups(1000, 0)
+    assert len(found) == 60 and found["rejected"].max() <= 0.06
 
 
 def test_planted_readings_are_covered_in_a_thousand_tables():

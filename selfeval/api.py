@@ -27,7 +27,15 @@ from selfeval.providers.models import Model, can_choose, get_all, several
 from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
-from selfeval.recognition.contrasts import OWN, STYLE, as_readings, read_for_authors, reading_gaps
+from selfeval.recognition.contrasts import (
+    OWN,
+    STYLE,
+    as_readings,
+    beyond_rivals,
+    is_rival,
+    read_for_authors,
+    reading_gaps,
+)
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import (
@@ -428,7 +436,9 @@ def measure_implicit(
     question about the same texts. texts: the corpus, for the reader of style; without, there is
     none. level: of the intervals. n_resamples, seed: of the bootstrap over prompts. `condition`
     says the reading; `tables["gaps"]` and `compare(result, by="condition")` have the AUC within
-    prompts of a model's own likelihood minus that of its words, and of the style.
+    prompts of a model's own likelihood minus that of its words, of the style, of each other model's
+    likelihood and of the length. A model is said to recognise its texts by its likelihood where it
+    is above each of the last two.
     """
     answered, _ = recognition_scoring.rescore(read_predictions(predictions))
     records = record_files.records_of("likelihoods", likelihoods)
@@ -440,10 +450,12 @@ def measure_implicit(
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[frame["evaluator_model"].isin(weighed["evaluator_model"])]
     table = stats.recognition_table(frame, n_resamples=n_resamples, level=level, seed=seed)
-    orders_only = table["condition"] == f"reading={OWN}"  # it names nobody
-    is_auc = table["statistic"].str.startswith("auc")
+    reading = table["condition"].str.removeprefix("reading=")
+    orders_only = reading.map(is_rival) | (reading == OWN)  # it names nobody
+    is_auc = table["statistic"].isin(["auc", "auc_within_prompt"])
     table = table[~orders_only | is_auc].reset_index(drop=True)
     gaps = reading_gaps(frame, level=level)
+    table = beyond_rivals(table, gaps)
     names = _names(frame, "evaluator_model", "true_model")
     return estimates_of("implicit", table, {"gaps": gaps, "contrasts": gaps}, frame, names)
 

@@ -113,6 +113,10 @@ ASKED = {
             (PROFILE, "profile", "jurors", []),
             (f"{PROFILE} --jurors openai/gpt-4o", "profile", "jurors", ["openai/gpt-4o"]),
         ],
+        "rivals": [
+            (PROFILE, "profile", "rivals", []),
+            (f"{PROFILE} --rivals openai/gpt-4o", "profile", "rivals", ["openai/gpt-4o"]),
+        ],
         "texts": [
             (PROFILE, "profile", "corpus", "confirm"),
             (f"{PROFILE} --texts my.csv", "profile", "corpus", "{here}/my.csv"),

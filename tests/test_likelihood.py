@@ -122,7 +122,10 @@ def test_scores_are_the_ratio_to_the_others_mean_and_the_own_likelihood_per_char
     ]  # fmt: skip
     rows += [{**rows[0], "text_id": 9, "candidate": name, "logprob": None if name == "c" else -1} for name in "abc"]
     found = implicit_predictions(pd.DataFrame(rows)).set_index(["condition", "evaluator_model", "text_id"]).sort_index()
-    assert len(found) == 2 * 3 * 3, "a text without a likelihood is left out"
+    per_condition = found.groupby("condition").size()
+    assert (per_condition[["reading=oracle", "reading=own likelihood"]] == 3 * 3).all(), (
+        "a text without a likelihood is left out"
+    )
     assert found.loc[("reading=oracle", "a"), "predicted_model"].tolist() == ["a", "b", "a"]
     assert found.loc[("reading=oracle", "c"), "true_model"].tolist() == ["a", "b", "a"]
     for i, values in enumerate(LOGPROBS.values()):
@@ -161,7 +164,7 @@ def test_weights_and_words_stand_side_by_side_with_their_gap():
     assert {name for reading, _, name in found.index if reading == "reading=own likelihood"} == {
         "auc", "auc_within_prompt",
     }  # fmt: skip
-    gaps = result.tables["gaps"]
+    gaps = result.tables["gaps"].query("first != 'length'")
     assert {*gaps["first"]} == {"yes or no"} and {*gaps["second"]} == {"own likelihood"}
     for gap in gaps.itertuples():
         both = [found[f"reading={name}", gap.evaluator, gap.statistic] for name in ("own likelihood", "yes or no")]
@@ -172,7 +175,7 @@ def test_weights_and_words_stand_side_by_side_with_their_gap():
 def test_answers_without_probabilities_have_no_gap(tmp_path):
     likelihoods, answers = known()
     result = se.measure_implicit(likelihoods, [answer | {"score": None} for answer in answers], n_resamples=1)
-    assert result.tables["gaps"].empty and (se.save(result, tmp_path) / "gaps.csv").is_file()
+    assert {*result.tables["gaps"]["first"]} == {"length"} and (se.save(result, tmp_path) / "gaps.csv").is_file()
 
 
 def test_a_gap_pairs_prompts_whatever_their_order_and_leaves_out_those_of_one_reading():
@@ -182,5 +185,40 @@ def test_a_gap_pairs_prompts_whatever_their_order_and_leaves_out_those_of_one_re
         se.measure_implicit(likelihoods, each, n_resamples=1).tables["gaps"] for each in (answers, shuffled)
     )
     pd.testing.assert_frame_equal(straight, other)
-    some = se.measure_implicit(likelihoods, answers[:32], n_resamples=1).tables["gaps"]
+    some = se.measure_implicit(likelihoods, answers[:32], n_resamples=1).tables["gaps"].query("first != 'length'")
     assert (some["clusters"] == 8).all() and some["note"].str.contains("common_prompts").all()
+
+
+@pytest.mark.parametrize(("easy", "short", "own", "said"), [
+    (3, 0, 0, "claims its own more"),  # every model finds the texts of a likely
+    (0, 1, 0, "claims its own more"),  # the first words are the unlikely ones, so that a short text is unlikely
+    (0, 0, 3, "recognises"),
+    (0, 1, 3, "claims its own more"),
+    (0, 0, 0, "no evidence"),
+])  # fmt: skip
+def test_a_model_recognises_by_likelihood_what_neither_others_nor_the_length_tell(easy, short, own, said):
+    draw, likelihoods, answers = np.random.default_rng(1), [], []
+    for i, (prompt, author) in enumerate((p, a) for p in range(40) for a in "abc"):
+        about = {"text_id": i, "prompt_id": f"p{prompt}", "sample": 0}
+        characters = 100 + int(draw.integers(10)) + 40 * short * (author == "a")
+        for name in "abc":
+            each = -1 + 0.1 * (easy * (author == "a") + own * (author == name)) - short * (characters < 120) / 2
+            likely = characters * (each + 0.1 * draw.normal())
+            likelihoods.append(
+                about | {"author": author, "candidate": name, "logprob": likely, "characters": characters}
+            )
+            asked = {"true_model": author, "evaluator_model": name, "predicted_self": i % 2 == 0, "status": "ok"}
+            answers.append(about | asked | {"task_type": "binary_self"})
+    result = se.measure_implicit(likelihoods, answers, n_resamples=1)
+    of_a = result.query("evaluator == 'a' and statistic == 'auc_within_prompt'").set_index("condition")
+    assert of_a.loc["reading=own likelihood", "conclusion"] == said
+    rivals = ["reading=length", "reading=likelihood of b", "reading=likelihood of c"]
+    assert (of_a.loc[rivals, "conclusion"] == "").all()
+    assert (of_a.loc["reading=own likelihood", "estimate"] > 0.9) == (said != "no evidence")
+
+
+def test_without_texts_by_third_authors_nobody_says_whether_a_text_is_likely_for_all():
+    likelihoods, answers = known(40)
+    result = se.measure_implicit(likelihoods, answers, n_resamples=1)
+    own = result.query("condition == 'reading=own likelihood'")
+    assert {*own["conclusion"]} == {"claims its own more (no peers)"} and own["note"].str.contains("no_peers").all()

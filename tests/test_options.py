@@ -194,7 +194,7 @@ def verbs(w):
         }),
         "profile": ({"models": "my/a", "corpus": w.texts, "jurors": "my/b", **SMALL}, {
             "prompts": 3, "templates": 3, "people": 3, "jurors": "my/c", "corpus": w.texts[:6], "seed": 1,
-            "against": w.earlier,
+            "against": w.earlier, "rivals": "my/c",
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "show_prompt": False, "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {

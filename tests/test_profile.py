@@ -23,7 +23,7 @@ from selfeval.statistics.tests import holm
 PRICE = "price: {input: 1.0, output: 4.0}"
 REGISTRY = "models:\n" + "".join(
     f"  - {{id: 'openai:{name}', display: {display}, family: {display}, developer: {display} Labs, {PRICE}}}\n"
-    for name, display in {"knows": "Karla", "claims": "Clara", "mute": "Mute", "juror": "Judith"}.items()
+    for name, display in dict(knows="Karla", claims="Clara", mute="Mute", juror="Judith", rival="Rita").items()
 )
 ROWS = ("recognition", "identity", "jury")
 SMALL = {"prompts": 8, "templates": 9, "people": 6}
@@ -78,10 +78,24 @@ def row(profile, model, question):
 
 
 def test_a_model_that_knows_itself_is_seen_to(everybody):
+    """The others answer nothing, or the same to everything, so that they are no peers."""
     assert row(everybody, "openai:knows", "recognition")["conclusion"] == "claims its own more (no peers)"
     assert row(everybody, "openai:knows", "recognition")["estimate"] == 1
     assert row(everybody, "openai:knows", "jury")["estimate"] == 1
-    assert "It claims its own texts more often. Whether other models would, nobody asked." in everybody.page()
+    assert "It claims its own texts more often. Whether other models would is not known." in everybody.page()
+
+
+def test_rivals_write_and_answer_and_are_not_on_the_page(world, tmp_path):
+    alone = se.profile("openai:knows", jurors="openai:juror", **SMALL)
+    assert "models of 0.1 to 1.5 billion parameters" in alone.page()
+    beside = se.profile("openai:knows", rivals=["openai:rival", "openai:knows"], jurors="openai:juror", **SMALL)
+    assert row(beside, "openai:knows", "recognition")["conclusion"] == "recognises"
+    assert {*beside.rows["model"]} == {*beside.quotes["model"]} == {"openai:knows"} and len(beside.rows) == 3
+    records = pd.DataFrame(beside.answers.recognition)
+    assert (records.groupby(["evaluator_model", "true_model"]).size() == SMALL["prompts"]).all()
+    assert re.search("by [^<]*Karla, Rita", beside.page()) and "billion parameters" not in beside.page()
+    again = se.profile("openai:knows", against=beside.save(tmp_path / "may"), jurors="openai:juror", **SMALL)
+    assert {*again.changes["model"]} == {"openai:knows"}
 
 
 def test_a_model_that_claims_everything_has_a_habit_and_no_knowledge(everybody):
@@ -186,7 +200,7 @@ def test_the_page_loads_nothing_and_shows_what_a_model_hides(world, tmp_path):
 def test_an_unchanged_model_has_not_changed_and_another_one_has(world, tmp_path):
     first = se.profile("openai:knows", jurors="openai:juror", **SMALL).save(tmp_path / "may")
     same = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
-    assert [*same.changes["question"]] == [*ROWS] and (same.changes["estimate"] == 0).all()
+    assert [*same.changes["question"].unique()] == [*ROWS] and (same.changes["estimate"] == 0).all()
     assert (same.changes["p_holm"].dropna() == 1).all()
 
     def forgot(body):
@@ -198,10 +212,11 @@ def test_an_unchanged_model_has_not_changed_and_another_one_has(world, tmp_path)
     for file in (tmp_path / "store").iterdir():
         file.unlink()
     other = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
-    changes = other.changes.set_index("question")
-    assert changes.loc["recognition", "estimate"] == -1 and changes.loc["recognition", "high"] < 0
-    assert changes.loc["jury", "estimate"] == -0.5 and changes.loc["jury", "high"] < 0
-    assert (changes["p_holm"] >= changes["p"]).all()
+    changes = other.changes.set_index("statistic")
+    assert changes.loc["discrimination", "estimate"] == -1 and changes.loc["discrimination", "high"] < 0
+    assert changes.loc["auc", "estimate"] == -0.5 and changes.loc["auc", "high"] < 0
+    tested = changes.dropna(subset="p")
+    assert (tested["p_holm"] >= tested["p"]).all() and "discrimination" not in tested.index
     assert "Has it changed?" in other.page() and "-1.00" in other.page()
 
 

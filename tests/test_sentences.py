@@ -278,6 +278,21 @@ for name, of, which in (
     CELLS[name] = Row(Number(lambda n=n, of=of, which=which: of(n, which)) for n in FEWEST)
 
 
+def told_apart(claims, column):
+    """Return in what share of tables two of four authors, one blind, differ, by what they claim of others' texts."""
+    rows = table("validation/habits").query("authors == 4 and prompts == 40 and first == 1 and second == 0")
+    return rows[rows["claims"] == claims][column].item()
+
+
+def habits_alone(prompts, column):
+    """Return the largest share of tables in which two equally sensitive evaluators differ."""
+    return table("validation/habits").query("first == second and prompts == @prompts")[column].max()
+
+
+for name, column in (("habit_j", "j_differs"), ("habit_differ", "differ")):
+    CELLS[name] = Row(Number(lambda n=n, column=column: habits_alone(n, column)) for n in (12, 20, 40, 120))
+
+
 def words_given(column, designs="special == '' and own_taste == 0"):
     """Return in what share of simulated tables an evaluator gets a word, in some designs."""
     return table("validation/words").fillna({"special": ""}).query(designs)[column]

@@ -169,6 +169,9 @@ def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | Non
     "--jurors", default="", type=ids, metavar="ID,ID,...", help="Who judges; by default MODELs."
 )
 @click.option(
+    "--rivals", default="", type=ids, metavar="ID,ID,...", help="Models of like strength beside it."
+)
+@click.option(
     "--texts", default="", metavar="TEXTS", help="Other authors' texts; some are packaged."
 )
 @click.option(
@@ -182,7 +185,8 @@ def profile(
     """Put on one page what each MODEL knows about itself.
 
     Does it recognise its texts, does it know its name, does a jury tell it from people? With
-    --max-cost, as much is asked as half of it pays for by a dry run.
+    --max-cost, as much is asked as half of it pays for by a dry run. The packaged texts of others
+    are by small models: --rivals write as well, and are asked about the same texts.
     """
     from selfeval.identity.run import identity as who_is
     from selfeval.profiles.run import FORM
@@ -195,10 +199,13 @@ def profile(
         who_is(model)
     can_choose(asked)
     jurors = options.pop("jurors")
+    rivals = options.pop("rivals")
     corpus = str(corpus_to_read(texts).absolute()) if texts else FORM["corpus"]
-    variables = {"models": models, "jurors": jurors, "corpus": corpus}
+    variables = {"models": models, "jurors": jurors, "rivals": rivals, "corpus": corpus}
     variables["against"] = str(against.absolute()) if against else ""
     variables["size"] = {name: options.pop(name) for name in ("prompts", "templates", "people")}
     variables |= options | {"max_cost": running["max_cost"]}
-    title, out = named_study("profile", texts, models, out, [str(variables["size"]), *jurors])
-    run_study("profile", variables, [*models, *jurors], out, title, **running)
+    title, out = named_study(
+        "profile", texts, models, out, [str(variables["size"]), *jurors, *rivals]
+    )
+    run_study("profile", variables, [*models, *jurors, *rivals], out, title, **running)

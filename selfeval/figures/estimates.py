@@ -46,6 +46,7 @@ KINDS = {
         (
             *("self_accuracy", "false_claim_rate", "advantage", "discrimination"),
             *("peer_corrected", "own_minus_neutral", "pair_fixed"),
+            *("sensitivity_auc", "sensitivity_d_prime"),  # of comparisons
         ),
     ),
     "implicit": Kind(("implicit", "gaps")),

@@ -7,6 +7,7 @@ import pandas as pd
 from selfeval.condition import condition_of, parts_of, varying_parts
 from selfeval.figures.forms import cells, dots, steps
 from selfeval.figures.style import SIDES, Drawing
+from selfeval.recognition.contrasts import is_rival
 from selfeval.recognition.counts import NONE
 from selfeval.records.tasks import NAMING
 from selfeval.results import in_order
@@ -147,10 +148,12 @@ def readings(tables: Mapping, names: Mapping) -> Drawing | None:
     Of gaps: how much better the own likelihood does than another reading.
     """
     rows = estimates(tables["implicit"], "auc_within_prompt")
-    if "field" in rows:
+    is_gap = "field" in rows
+    reading = rows["first"] if is_gap else rows["condition"].str.removeprefix("reading=")
+    rows = _beside(rows, reading)[~reading.map(is_rival)]
+    if is_gap:
         label = "own likelihood − other reading: AUC within prompts"
-        return intervals(_beside(rows, rows["first"]), label, names)
-    rows = _beside(rows, rows["condition"].str.removeprefix("reading="))
+        return intervals(rows, label, names)
     return intervals(rows, "AUC within prompts", names, null=0.5, limits=RATES)
 
 

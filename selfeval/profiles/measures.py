@@ -14,10 +14,12 @@ from selfeval.figures.estimates import Estimates
 from selfeval.identity.measures import ANSWERS, READOUT, RIGHT
 from selfeval.profiles.run import FORM, Answers
 from selfeval.providers.models import display_names
+from selfeval.recognition.contrasts import AREA, D_PRIME
 from selfeval.statistics.intervals import Area, mover
 from selfeval.statistics.table import adjust_p
 from selfeval.statistics.tests import detectable_difference, holm, inverted_p
 
+SENSITIVITIES = {AREA: "sensitivity (AUC of P(YES))", D_PRIME: "sensitivity (d′)"}
 QUESTIONS: Mapping[str, dict] = FORM["rows"]
 # share of questions without an answer above which a model hardly ever answers
 MOSTLY = 0.5
@@ -79,6 +81,9 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
     rows = pd.concat(found, ignore_index=True)
     columns = ["model", "question"]
     rows = rows[columns + [name for name in rows if name not in columns]]
+    if len(models) == 1:  # its rivals were tested too, and are not on the page
+        rows["p_holm"] = rows["p"]
+        rows["conclusion"] = rows["conclusion"].str.removesuffix(" alone, not after Holm")
     if question == "jury":  # each jury was measured alone
         family = ["statistic"]
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
@@ -121,6 +126,7 @@ def quotes(answers: Answers) -> pd.DataFrame:
     found = [*_texts_claimed(answers), *_names_accepted(answers), *_verdicts(answers)]
     columns = ["model", "question", "is_right", "asked", "reply"]
     frame = pd.DataFrame(found, columns=columns)
+    frame = frame[frame["model"].isin(answers.jury)]  # without rivals
     return frame.drop_duplicates(["model", "question", "is_right"]).reset_index(drop=True)
 
 
@@ -172,16 +178,19 @@ def _verdicts(answers: Answers) -> Iterator[tuple]:
 def changes(now: Results, before: Results) -> pd.DataFrame:
     """Return how each row differs from an earlier profile's, now minus before.
 
-    Recognition is paired by prompt, identity by template; verdicts of juries are not. p is adjusted
-    for all rows together. Raises `InputError` where the two have no model or no prompt in common.
+    Recognition is paired by prompt, identity by template; verdicts of juries are not. Of
+    recognition the sensitivity is tested, and J, whose size moves with the habit, is shown as well.
+    p is adjusted for all rows together. Raises `InputError` where the two have no model or no prompt in common.
     """
     parts = []
+    common = [model for model in now.jury if model in before.jury]
     for question in ("recognition", "identity"):
         form = QUESTIONS[question]
         paired = pd.DataFrame(compare(getattr(now, question), getattr(before, question)))
-        is_row = (paired["statistic"] == form["statistic"]) & (paired["task"] == form["task"])
+        is_row = paired["statistic"].isin([form["statistic"], *SENSITIVITIES])
+        is_row &= (paired["task"] == form["task"]) & paired["evaluator"].isin(common)
         parts.append(paired[is_row].assign(question=question))
-    common = [model for model in now.jury if model in before.jury]
+    parts[0]["p"] = parts[0]["p"].where(parts[0]["statistic"].isin(SENSITIVITIES))
     parts.append(pd.DataFrame([_change_of_jury(now, before, model) for model in common]))
     table = pd.concat(parts, ignore_index=True).rename(columns={"evaluator": "model"})
     table["p_holm"] = holm(table["p"])

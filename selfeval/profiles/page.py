@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from selfeval.profiles.measures import QUESTIONS, hardly, said
+from selfeval.profiles.measures import QUESTIONS, SENSITIVITIES, hardly, said
 from selfeval.providers.models import display_names
 from selfeval.results import BOUNDS, estimate_text, p_text, shortened
 from selfeval.secrets import redact, visible
@@ -60,7 +60,7 @@ def as_text(rows: pd.DataFrame, changes: pd.DataFrame) -> str:
         lines.append("now − earlier")
     for row in changes.to_dict("records"):
         number, model, bounds, p = _change(row)
-        lines.append(f"  {model}, {number}: {bounds}, p {p}")
+        lines.append(f"  {model}, {number}: {bounds}" + (f", p {p}" if p else ""))
     return visible("\n".join(lines))
 
 
@@ -69,7 +69,8 @@ def _change(row: Mapping) -> list[str]:
     bounds = estimate_text(*(row[name] for name in BOUNDS))
     names = display_names([row["model"]])
     model = names.get(row["model"], row["model"])
-    return [QUESTIONS[row["question"]]["number"], model, bounds, p_text(row["p_holm"])]
+    number = SENSITIVITIES.get(row["statistic"], QUESTIONS[row["question"]]["number"])
+    return [number, model, bounds, p_text(row["p_holm"])]
 
 
 def table(rows: pd.DataFrame) -> str:

@@ -103,6 +103,7 @@ def profile(
     templates: int = 0,
     people: int = 0,
     jurors: Ids = (),
+    rivals: Ids = (),
     corpus: Rows = FORM["corpus"],
     against: str | Path = "",
     seed: int = 0,
@@ -114,23 +115,26 @@ def profile(
 
     models: ids. prompts, templates, people: how many writing prompts, situations of the identity
     suite and chats between people; 0 for the usual numbers, or with `max_cost` for the largest that
-    half of it pays for by a dry run. jurors: who judges; none for the models themselves. corpus: a
-    name, file or rows with the texts of other authors, on whose prompts the models write; unless
-    given, texts that come with the package. against: the folder of an earlier profile, with which
-    each row is compared. seed: of texts, foils and replies. The result has `rows`, `figure()`,
-    `page()` and `save(out)`.
+    half of it pays for by a dry run. jurors: who judges; none for the models themselves. rivals:
+    models of like strength, who write too and are asked about the same texts; several `models` are
+    each other's rivals. corpus: a name, file or rows with the texts of other authors, on whose
+    prompts the models write; unless given, texts that come with the package. against: the folder of
+    an earlier profile, with which each row is compared. seed: of texts, foils and replies. The
+    result has `rows`, `figure()`, `page()` and `save(out)`.
     """
     asked = [model.id for model in get_all(models, "write texts")]
     for model in asked:
         identity(model)  # before texts are paid for
     judges = [model.id for model in get_all(jurors or asked, "judge")]
+    writers = get_all(rivals, "write texts") if rivals else []
+    beside = [model.id for model in writers if model.id not in asked]
     dry_run = asking.pop("dry_run", False)
     max_cost = asking.pop("max_cost", None)
     earlier = read_answers(against) if against else None
     given = {"prompts": prompts, "templates": templates, "people": people}
 
     def ask(size: Size, calls: Callable = lambda: asking) -> Answers:
-        return ask_all(asked, size, corpus, judges, seed, calls)
+        return ask_all(asked, beside, size, corpus, judges, seed, calls)
 
     size = size_of(USUAL, **given)
     more = ""
@@ -148,6 +152,7 @@ def profile(
     found = changes(results, measure(earlier)) if earlier else pd.DataFrame()
     words = {
         "asked": f"{size}; jurors: {', '.join(judges)}",
+        "texts": _said_of_texts(answers, corpus),
         "when": f"{datetime.now(UTC):%Y-%m-%d}",
         "served by": _servers(answers),
         "price": spending.said(),
@@ -155,6 +160,15 @@ def profile(
     if more:
         words["a larger size"] = more
     return Profile(rows_of(results), quotes(answers), found, words, answers, results)
+
+
+def _said_of_texts(answers: Answers, corpus: Rows) -> str:
+    """Return who wrote the texts that were asked about, and what these can show of one model."""
+    rows = pd.DataFrame(answers.recognition)
+    said = f"by {', '.join(rows['true_model_display'].unique())}"
+    if rows["evaluator_model"].nunique() > 1 or str(corpus) != FORM["corpus"]:
+        return said
+    return f"{said}. {FORM['others']}"
 
 
 class Spending:

@@ -55,26 +55,28 @@ def size_of(usual: Size, **given: int) -> Size:
 
 def ask_all(
     models: Sequence[str],
+    rivals: Sequence[str],
     size: Size,
     corpus: Rows,
     jurors: Sequence[str],
     seed: int,
     asking: Callable[[], Mapping],
 ) -> Answers:
-    """Ask every model everything; return the answers.
+    """Ask every model everything, and rivals about texts alone; return the answers.
 
-    asking: returns the keywords of each call, with what is left of the ceiling.
+    Models and rivals all write, and are all asked about all texts. asking: returns the keywords of
+    each call, with what is left of the ceiling.
     """
     others, prompts = _texts_of_others(corpus, size.prompts)
     answers = Answers()
-    written = rows_of(api.generate_texts(models, prompts, seed=seed, **asking()))
+    writers = [*models, *rivals]
+    written = rows_of(api.generate_texts(writers, prompts, seed=seed, **asking()))
+    others = [row for row in others if row["author"] not in writers]
     for row in (*written, *others):  # one condition for all: a corpus may not say what was asked
         row.pop("words_asked", None)
-    for model in models:
-        own = [row for row in written if row["author"] == model]
-        theirs = [row for row in others if row["author"] != model]
+    for model in writers:
         claims = api.collect_predictions(
-            own + theirs,
+            written + others,
             model,
             tasks=FORM["rows"]["recognition"]["task"],
             allow_strangers=True,
@@ -82,6 +84,7 @@ def ask_all(
             **asking(),
         )
         answers.recognition += rows_of(claims)
+    for model in models:
         replies = api.ask_identity(
             model, arms=TRUE_AND_FALSE, limit=size.templates, turns=0, seed=seed, **asking()
         )

@@ -1,5 +1,11 @@
 """Comparisons beyond one evaluator in one condition: of conditions, models, results and readings.
 
+J is 0 for whoever cannot tell its texts, but its size moves with the habit of claiming: at equal
+sensitivity (d' of 1) it is .34, .21, .13 and .09 where .50, .05, .02 and .90 of others' texts are
+claimed. So each difference of J comes with that of the sensitivity, and the conclusion is drawn from
+it: `sensitivity_auc`, the AUC within prompts, where both sides have scores, otherwise
+`sensitivity_d_prime`, d' of claims.
+
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
 result_contrasts      the same evaluators in two results, such as of May and of November
 paired_models         two evaluators on the same prompts, as differences of their statistics
@@ -7,9 +13,10 @@ reading_gaps          the likelihood of a text under a model's own weights again
 
 A reading is a way to tell an evaluator's own texts from others': its answers, the likelihood under
 its own weights, that likelihood against all other candidates' (the oracle, which no single model
-can compute), a classifier of style that knows no model. Each is a condition of prediction records,
-`reading=<name>`; each has an AUC within prompts and, but for the own likelihood, J. The gap is the
-AUC of the own likelihood minus another reading's, paired by prompt.
+can compute), a classifier of style that knows no model; and what the own likelihood must be above,
+that of each other model and the length. Each is a condition of prediction records,
+`reading=<name>`; each has an AUC within prompts and, but for likelihoods and length, J. The gap is
+the AUC of the own likelihood minus another reading's, paired by prompt.
 """
 
 from __future__ import annotations
@@ -20,18 +27,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import Tally
-from selfeval.recognition.measures import claimed_rows, counted_rows, measures_of
+from selfeval.recognition.measures import (
+    area_within_prompts,
+    claims_apart,
+    measures_of,
+)
 from selfeval.records.tasks import CLAIMS, PAIRS
 from selfeval.statistics.classifier import out_of_fold
-from selfeval.statistics.intervals import Difference, Rate
+from selfeval.statistics.intervals import BOUND, Difference, Rate, oppose
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     CHANGE,
     COLUMNS,
+    HALF,
     INVERTED,
     Measure,
     adjust_p,
@@ -53,8 +66,13 @@ CONTRASTED = (
 # readings
 ORACLE = "oracle"
 OWN = "own likelihood"
+LIKELIHOOD_OF = "likelihood of "  # and another model
+LENGTH = "length"
 STYLE = "style"
 COMPARED = "auc_within_prompt"
+# sensitivities
+AREA = "sensitivity_auc"
+D_PRIME = "sensitivity_d_prime"
 TOLD = {"told=true": "told", "told=false": "untold", ";": ", "}
 SAID = dict.fromkeys(CLAIMS, "yes or no")  # other tasks: "names the author"
 
@@ -72,6 +90,91 @@ def _measures(tally: Tally, policy: str) -> dict[Any, Measure]:
 def _policy(task: str) -> str:
     """Return the policy of a comparison: in pairs, no answer is no choice."""
     return "answered" if task in PAIRS else "all"
+
+
+def _note_policies(
+    differences: Sequence[Measure], among_answers: Sequence[Measure], z: float
+) -> None:
+    """Note on differences what they say otherwise among answers alone."""
+    for m, among in zip(differences, among_answers, strict=True):
+        m.notes = [*m.notes, *policies_notes(m.of, [among.of], z)]
+
+
+def d_prime(discrimination: Difference) -> Difference:
+    """Return d', the difference of the two rates of J as normal quantiles.
+
+    A rate of 0 or 1 is estimated with a claim and a denial more, in proportion to the texts of each
+    side; its interval has no end there, for a habit may be as strict or lax as one likes.
+    """
+    own = discrimination.a
+    others = discrimination.b
+    more = 1 / np.maximum(own.n + others.n, 1)
+    quantiles = []
+    for rate in (own, others):
+        quantile = rate.mapped(lambda p: ndtri((p + more) / (1 + 2 * more)))
+        quantile.function = lambda p: ndtri(np.clip(p, BOUND, 1 - BOUND))
+        quantiles.append(quantile)
+    difference = quantiles[0] - quantiles[1]
+    difference.correlation = discrimination.correlation
+    return difference
+
+
+def _paired(one: tuple[Tally, np.ndarray], other: tuple, policy: str) -> list[Measure]:
+    """Return J, d' and the AUCs of one side less those of another, each a tally and evaluators.
+
+    They are called "first - second", or by the name that both sides share.
+    """
+    names = [tally.evaluators[chosen] for tally, chosen in (one, other)]
+    pairs = np.where(names[0] == names[1], names[0], names[0] + " - " + names[1])
+    discriminations = []
+    areas = []
+    for tally, chosen in (one, other):
+        j = claims_apart(tally, policy).pick((chosen,))
+        discriminations.append(oppose(j) if tally.is_unlinked else j)
+        scored = tally.scored()[0]
+        of_side = [scored.evaluator == e for e in chosen]
+        rows = [scored.kept(of_e & ~np.isnan(scored.score)) for of_e in of_side]
+        areas.append([*map(area_within_prompts, rows, tally.own[chosen])])
+    j, less_j = discriminations
+    differences = [
+        ("discrimination", j - less_j, pairs),
+        (D_PRIME, d_prime(j) - d_prime(less_j), pairs),
+        *((AREA, area - less, pair) for area, less, pair in zip(*areas, pairs, strict=True)),
+    ]
+    measures = []
+    for name, difference, who in differences:
+        labels = {"evaluator": who, "policy": policy}
+        measures.append(Measure(name, difference, labels, test=INVERTED))
+    return measures
+
+
+def _concluded(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Return differences with p adjusted, and what those of the sensitivity say.
+
+    The sensitivity is that of scores where both sides have them, else d'. `habits may explain it`
+    where J differs and the sensitivity is not shown to.
+    """
+    is_area = table["statistic"] == AREA
+    is_known = is_area & table["estimate"].notna()
+    has_area = table["evaluator"].isin(table["evaluator"][is_known])
+    is_replaced = (table["statistic"] == D_PRIME) & has_area
+    table = table[is_known | ~(is_area | is_replaced)].reset_index(drop=True)
+    decides = table["statistic"].isin([AREA, D_PRIME])
+    table = adjust_p(table, [table["statistic"].mask(decides, AREA)])
+
+    rows = table[decides]
+    of_j = table[table["statistic"] == "discrimination"].set_index("evaluator")
+    of_j = of_j.loc[rows["evaluator"]].set_index(rows.index)
+    notes = rows["note"] + ";" + of_j["note"]
+    said = {
+        "": of_j["estimate"].isna(),
+        "depends on no answers": notes.str.contains("depends_on_no_answers"),
+        "too few answers": notes.str.contains("too_few_answers") | rows["low"].isna(),
+        "differ": rows["p_holm"] <= 1 - level,
+        "habits may explain it": of_j["p_holm"] <= 1 - level,
+    }
+    table.loc[decides, "conclusion"] = np.select([*said.values()], [*said], "no evidence")
+    return table
 
 
 def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
@@ -135,9 +238,8 @@ def _contrast(
     measures = _differences(minuend, subtrahend, _policy(task))
     no_answers = (minuend.answer < 0).any() or (subtrahend.answer < 0).any()
     if task not in PAIRS and no_answers:
-        among_answers = {m.statistic: m for m in _differences(minuend, subtrahend, "answered")}
-        for m in measures:
-            m.notes = policies_notes(m.of, [among_answers[m.statistic].of], settings.z)
+        among_answers = _differences(minuend, subtrahend, "answered")
+        _note_policies(measures, among_answers, settings.z)
     evaluators = common[0]["evaluator_model"]
     note = ""
     for side, common_side in zip(sides, common, strict=True):
@@ -145,7 +247,7 @@ def _contrast(
             note = "common_prompts"
     rest = [part for part in parts_of(first) if _field_of(part) != field]
     table = write(measures, settings, task=task, condition=";".join(rest), note=note)
-    table = adjust_p(table, ["statistic"])
+    table = _concluded(table, settings.level)
     return [_with_change(table, field, _value(first, field), _value(second, field))]
 
 
@@ -160,6 +262,10 @@ def _differences(minuend: Tally, subtrahend: Tally, policy: str) -> list[Measure
             difference = measures[name].of - others[name].of
             rows = measures[name].rows + others[name].rows
             differences.append(Measure(name, difference, who, n=rows, test=INVERTED))
+    if "discrimination" in measures:
+        everyone = np.arange(len(subtrahend.evaluators))
+        _, *sensitivities = _paired((minuend, everyone), (subtrahend, everyone), policy)
+        differences += sensitivities
     return differences
 
 
@@ -267,79 +373,36 @@ def paired_models(
         if tally.task in PAIRS or len(tally.evaluators) < 2:
             continue
         design = {"task": tally.task, "condition": tally.condition, "note": tally.note}
-        table = write([_model_differences(tally, settings)], settings, **design)
-        parts.append(adjust_p(table, ["statistic"]))
+        table = write(_model_differences(tally, settings), settings, **design)
+        parts.append(_concluded(table, level))
     return _joined(parts, COLUMNS)
 
 
-def _model_differences(tally: Tally, settings: Settings) -> Measure:
-    """Return the differences of J of every two evaluators, each on the prompts of both."""
+def _model_differences(tally: Tally, settings: Settings) -> list[Measure]:
+    """Return the differences of J and sensitivity of every two evaluators, on prompts of both.
+
+    Pairs with the same prompts, mostly all, are computed together.
+    """
     was_asked = np.asarray(tally.count().any(2))
     first, second = np.triu_indices(len(tally.evaluators), 1)
-    difference = _difference_of_models(tally, was_asked, "all", first, second)
-    left_out = was_asked[:, first] != was_asked[:, second]
-    notes = [(left_out.any(0), "common_prompts")]
-    if (tally.answer < 0).any():
-        among_answers = _difference_of_models(tally, was_asked, "answered", first, second)
-        notes += policies_notes(difference, [among_answers], settings.z)
+    is_partial = (was_asked[:, first] != was_asked[:, second]).any(0)
     names = tally.evaluators[first] + " - " + tally.evaluators[second]
-    who = {"evaluator": names, "policy": "all"}
-    return Measure("discrimination", difference, who, test=INVERTED, notes=notes)
-
-
-def _difference_of_models(tally: Tally, was_asked, policy: str, first, second) -> Difference:
-    """Return J of the first evaluators less that of the second, on the prompts of both."""
-    beside = discrimination_beside(tally, was_asked, policy)
-    return beside.pick((first, second)) - beside.pick((second, first))
-
-
-def discrimination_beside(tally: Tally, was_asked: np.ndarray, policy: str) -> Difference:
-    """Return J of each evaluator (first axis) on the prompts of another one (second axis).
-
-    was_asked: (prompts, evaluators). NaN where it gave no answer on these prompts. A design with
-    gaps has as many sets of common prompts as pairs, so sums over them are products of matrices.
-    """
-    answered = tally.count(counted_rows(tally, "answered"))
-    n = tally.count(counted_rows(tally, policy))
-    claims = tally.count(claimed_rows(tally))
-    asked = was_asked.astype(float)
-    total = _over_common(n, asked)
-    total[_over_common(answered.sum(2), asked) == 0] = 0
-    hits = _over_common(claims, asked)
-
-    wrote = tally.own >= 0
-    own_author = tally.own if tally.task in CLAIMS else np.maximum(tally.own, 0)
-    is_own = np.arange(len(tally.authors)) == own_author[:, None, None]
-    rates = []
-    for is_counted in (is_own, ~is_own):
-        rates.append(_mean_beside(is_counted & (total > 0), n, claims, total, hits, asked))
-    claimed, claimed_of_others = rates
-    return claimed.pick(np.s_[:, :], wrote[:, None]) - claimed_of_others
-
-
-def _over_common(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return sums (evaluators, others, ...) of counts over the prompts of each other evaluator."""
-    return np.moveaxis(np.tensordot(asked, counts, (0, 0)), 0, 1)
-
-
-def _mean_beside(is_counted, n, claims, total, hits, asked) -> Rate:
-    """Return means over the authors that count of the rates hits / total.
-
-    is_counted, total, hits: (evaluators, others, authors). n, claims: (prompts, evaluators,
-    authors).
-    """
-
-    def by_prompt(counts, factor):
-        return np.einsum("pea,efa,pf->pef", counts, factor, asked, optimize=True)
-
-    total = np.maximum(total, 1)
-    authors = np.maximum(is_counted.sum(2, keepdims=True), 1)
-    share = is_counted / authors / total
-    value = np.where(is_counted.any(2), (share * hits).sum(2), np.nan)
-    contrib = by_prompt(claims, share) - by_prompt(n, share * hits / total)
-    weight = by_prompt(n, share)
-    rows = (total * is_counted).sum(2).astype(int)
-    return Rate(value, contrib, rows, (weight > 0).sum(0), weight=weight)
+    common, group = np.unique(
+        was_asked[:, first] & was_asked[:, second], axis=1, return_inverse=True
+    )
+    measures = []
+    for number, prompts in enumerate(common.T):
+        pairs = group == number
+        part = tally.kept(prompts[tally.prompt])
+        sides = (part, first[pairs]), (part, second[pairs])
+        found = _paired(*sides, "all")
+        for m in found:
+            is_one = np.isin(m.labels["evaluator"], names[is_partial])
+            m.notes = [(is_one, "common_prompts")]
+        if (tally.answer < 0).any():
+            _note_policies(found, _paired(*sides, "answered"), settings.z)
+        measures += found
+    return measures
 
 
 # --------------------------------------------------------------------------------------------------
@@ -377,6 +440,10 @@ def reading_gaps(readings: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
     parts = []
     for (task, name), other in frame.groupby(["task_type", "reading"], sort=False):
         sides = common_rows([other, weights])
+        if name.startswith(LIKELIHOOD_OF):
+            texts = pd.MultiIndex.from_frame(other[["evaluator_model", "text_id"]])
+            own = pd.MultiIndex.from_frame(sides[1][["evaluator_model", "text_id"]])
+            sides[1] = sides[1][own.isin(texts)]
         if name in (OWN, ORACLE) or any(side.empty for side in sides):
             continue
         measures = _gaps(pd.concat(sides), name)
@@ -406,6 +473,37 @@ def _gaps(records: pd.DataFrame, reading: str) -> list[Measure]:
             who = {"evaluator": evaluator, "policy": "all"}
             gaps.append(Measure(COMPARED, own - area, who, test=INVERTED))
     return gaps
+
+
+def beyond_rivals(table: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of readings in which the own likelihood is held against its rivals.
+
+    gaps: of `reading_gaps`. The rivals of a model's likelihood of its texts are those of other
+    models, for a text may be easy for all, and the length. It must be above each of them, so the
+    largest of the one-sided p counts (`peers_p`). Nothing is concluded from rivals themselves.
+    """
+    reading = table["condition"].str.removeprefix("reading=")
+    conclusion = table["conclusion"].mask(reading.map(is_rival), "")
+    rivals = gaps[gaps["first"].map(is_rival) & gaps["estimate"].notna()]
+    p = (rivals["p"] / 2).where(rivals["estimate"] > 0, 1 - rivals["p"] / 2).fillna(1)
+    largest = p.groupby(rivals["evaluator"]).max()
+    peers = rivals["evaluator"][rivals["first"] != LENGTH]
+    rows = table[reading == OWN].drop(columns="conclusion")
+    is_above = rows["low"] > HALF
+    p_beyond = rows["evaluator"].map(largest).where(rows["evaluator"].isin(peers))
+    rows["p_beyond"] = p_beyond.where(is_above, 1)
+    said = p_beyond.map("peers_p={:.3g}".format, na_action="ignore").fillna("no_peers")
+    note = rows["note"].str.replace(r"(; )?(peers_p=[^;]*|no_peers)", "", regex=True)
+    rows["note"] = note.where(~is_above, (note + "; " + said).str.removeprefix("; "))
+    rows = adjust_p(rows, ["statistic"], chance=dict.fromkeys(rows["statistic"], HALF))
+    table = table.assign(conclusion=conclusion)
+    table.loc[rows.index, ["conclusion", "note"]] = rows[["conclusion", "note"]]
+    return table
+
+
+def is_rival(reading: str) -> bool:
+    """Tell whether a reading is what a model's likelihood of its own texts must be above."""
+    return reading == LENGTH or reading.startswith(LIKELIHOOD_OF)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pandas as pd
 from selfeval.condition import conditions, names_author
 from selfeval.errors import InputError
 from selfeval.records.columns import all_shown, as_shown, same_codes, shares, truth_codes
-from selfeval.records.tasks import CLAIMS, NAMING, PAIRS
+from selfeval.records.tasks import CLAIMS, LINEUPS, NAMING, PAIRS
 
 NONE = "none"  # label in confusion tables: no answer
 NOT_SELF = "not_self"  # label in confusion tables: the answer "not mine"
@@ -71,6 +71,14 @@ class Tally:
     def by_name(self) -> bool:
         """Whether judges of pairs were asked for an author by name."""
         return names_author(self.condition)
+
+    @property
+    def is_unlinked(self) -> bool:
+        """Whether it is of lineups, and nothing says which texts stood in one.
+
+        A name given to an own text is then mostly not given to another's, and nobody sees it.
+        """
+        return self.task in LINEUPS and self.note != ""
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -33,7 +33,16 @@ from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import beyond_neutral, neutral_measures, pair_measures
 from selfeval.recognition.peers import FEW_AUTHORS, claims_p
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import Area, Count, Rate, Statistic, check_level, ratio
+from selfeval.statistics.intervals import (
+    Area,
+    Count,
+    Difference,
+    Rate,
+    Statistic,
+    check_level,
+    oppose,
+    ratio,
+)
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
@@ -388,6 +397,17 @@ def claimed_rows(tally: Tally) -> np.ndarray:
     return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
 
 
+def claims_apart(tally: Tally, policy: str) -> Difference:
+    """Return J of each evaluator, with the mean over other authors of the rates at which it claims.
+
+    NaN where it gave no answer.
+    """
+    tally = tally.kept(tally.heard[tally.evaluator])
+    cells = _counted_cells(tally, policy)
+    claim_rate = Rate.of(tally.count(claimed_rows(tally)), cells.n)
+    return cells.of_own(claim_rate) - cells.over_others(claim_rate)
+
+
 def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
     """Return J with its tests and notes."""
     rows = cells.n.sum((0, 2))
@@ -432,6 +452,10 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
     rows_each = rows.sum(0)
     who = {"evaluator": tally.evaluators}
     by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
+    of_names = accuracy - false_rate
+    if tally.is_unlinked:
+        discrimination = oppose(discrimination)
+        of_names = oppose(of_names)
     corrected = discrimination - for_other_names
     peer_corrected = discrimination - by_peers
     advantage = self_accuracy - cross_accuracy
@@ -444,7 +468,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         _discrimination(tally, cells, discrimination, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
-        Measure("discrimination", accuracy - false_rate, by_author, n=rows_each[:, None]),
+        Measure("discrimination", of_names, by_author, n=rows_each[:, None]),
     ]
 
 
@@ -557,7 +581,6 @@ def auc_measures(
         score = rows.score
         prompt = rows.prompt
         is_own = rows.author == own_author
-        wins, pairs = _wins_within(score, prompt, is_own, tally.n_prompts)
         own_side = score[is_own], prompt[is_own]
         other_side = score[~is_own], prompt[~is_own]
         notes = [
@@ -568,7 +591,7 @@ def auc_measures(
         ]
         areas = {
             "auc": Area.of(*own_side, *other_side, tally.n_prompts),
-            "auc_within_prompt": Area.within(Rate.of(wins, pairs)),
+            "auc_within_prompt": area_within_prompts(rows, own_author),
         }
         if beyond is None:
             corrected = areas["auc_within_prompt"] - _peer_area(tally, e)
@@ -592,6 +615,13 @@ def auc_measures(
                 )
             )
     return measures
+
+
+def area_within_prompts(rows: Tally, own_author: int) -> Statistic:
+    """Return how often the score of rows orders an own and another text of one prompt rightly."""
+    is_own = rows.author == own_author
+    wins, pairs = _wins_within(rows.score, rows.prompt, is_own, rows.n_prompts)
+    return Area.within(Rate.of(wins, pairs))
 
 
 def _peer_area(tally: Tally, e: int) -> Rate:

@@ -33,7 +33,7 @@ from selfeval.providers.client import Client
 from selfeval.providers.models import Model
 from selfeval.providers.models import models as registry
 from selfeval.providers.request import UNANSWERED, Request, Response, fenced, user
-from selfeval.recognition.contrasts import ORACLE, OWN
+from selfeval.recognition.contrasts import LENGTH, LIKELIHOOD_OF, ORACLE, OWN
 from selfeval.records.tables import Rows, call_fields, fields_of
 from selfeval.records.texts import chats, read_prompts, text_fields
 
@@ -384,7 +384,8 @@ async def collect_likelihoods(
 def implicit_predictions(likelihoods: pd.DataFrame) -> pd.DataFrame:
     """Return prediction records of the task `exact_model` per text, candidate and score.
 
-    likelihoods: rows of `collect_likelihoods`. `condition` names the score. A text without the
+    likelihoods: rows of `collect_likelihoods`. `condition` names the score; the likelihood of
+    another model is there for texts that it did not write. A text without the
     likelihood of a candidate is left out. Raises `InputError` where none is left, and for a single
     candidate.
     """
@@ -404,15 +405,31 @@ def implicit_predictions(likelihoods: pd.DataFrame) -> pd.DataFrame:
         own = logprobs[:, place]
         others = np.delete(logprobs, place, axis=1)
         oracle = own - logsumexp(others, axis=1) + np.log(others.shape[1])
-        for name, score in ((ORACLE, oracle), (OWN, own)):
+        scores = {ORACLE: oracle / length, OWN: own / length}
+        for rival, of_rival in zip(wide.columns, logprobs.T, strict=True):
+            third_authors = {*by_text["author"]} - {candidate, rival}
+            if rival != candidate and third_authors:
+                by_rival = np.where(by_text["author"] == rival, np.nan, of_rival)
+                scores[LIKELIHOOD_OF + rival] = by_rival / length
+        scores[LENGTH] = _by_length(by_text, candidate)
+        for name, score in scores.items():
             rows = by_text[["prompt_id", "sample"]].assign(
                 true_model=by_text["author"],
                 evaluator_model=candidate,
                 task_type="exact_model",
-                score=expit(score / length),
+                score=expit(score),
                 predicted_model=wide.columns[logprobs.argmax(1)],
                 status="ok",
                 condition=f"reading={name}",
             )
-            tables.append(rows.reset_index())
+            tables.append(rows[~np.isnan(score)].reset_index())
     return pd.concat(tables, ignore_index=True)
+
+
+def _by_length(texts: pd.DataFrame, author: str) -> np.ndarray:
+    """Return scores that rise, or fall, with the length, as it tells the author's texts better."""
+    is_own = texts["author"] == author
+    pairs = texts[is_own].merge(texts[~is_own], on="prompt_id", suffixes=("", "_other"))
+    longer = np.sign(pairs["characters"] - pairs["characters_other"]).sum()
+    score = texts["characters"].to_numpy() / texts["characters"].max()
+    return score if longer >= 0 else -score

@@ -467,6 +467,13 @@ class Difference(Statistic):
         return mover(self.a.value, *a_bounds, self.b.value, *b_bounds, self.correlation)
 
 
+def oppose(difference: Difference) -> Difference:
+    """Return a difference of which one side takes from the other, unseen: its widest interval."""
+    opposed = replace(difference)
+    opposed.correlation = np.full(np.shape(difference.value), -1.0)
+    return opposed
+
+
 @dataclass(eq=False, kw_only=True)
 class Mapped(Statistic):
     """A monotone function of a statistic, shown in its place: the bounds are mapped too."""
