@@ -126,7 +126,6 @@ def quotes(answers: Answers) -> pd.DataFrame:
     found = [*_texts_claimed(answers), *_names_accepted(answers), *_verdicts(answers)]
     columns = ["model", "question", "is_right", "asked", "reply"]
     frame = pd.DataFrame(found, columns=columns)
-    frame = frame[frame["model"].isin(answers.jury)]  # without rivals
     return frame.drop_duplicates(["model", "question", "is_right"]).reset_index(drop=True)
 
 

@@ -159,7 +159,9 @@ def profile(
     }
     if more:
         words["a larger size"] = more
-    return Profile(rows_of(results), quotes(answers), found, words, answers, results)
+    quoted = quotes(answers)
+    quoted = quoted[quoted["model"].isin(asked)].reset_index(drop=True)  # without rivals
+    return Profile(rows_of(results), quoted, found, words, answers, results)
 
 
 def _said_of_texts(answers: Answers, corpus: Rows) -> str:
