@@ -157,9 +157,6 @@ def adjust_p(
     `detectable`, which is that of `planned`, and no p where both policies say different things. What
     is beyond the peers is a family of its own, in which the largest of the three p counts.
     """
-    if chance is None:
-        is_open = table["note"].str.contains("depends_on_no_answers|too_few_answers")
-        table = table.assign(p=table["p"].mask(is_open))
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
     p_beyond = table.get("p_beyond", pd.Series(0.0, table.index))
@@ -176,7 +173,8 @@ def adjust_p(
     note = table["note"].mask(is_one_of_several & are_few, with_note.str.removeprefix("; "))
     table = table.assign(p_holm=adjusted, note=note)
     if chance is None:
-        return table
+        is_open = note.str.contains("depends_on_no_answers|too_few_answers")
+        return table.assign(p=table["p"].mask(is_open), p_holm=adjusted.mask(is_open))
     if not isinstance(chance, pd.Series):
         chance = table["statistic"].map(chance)
     above = pd.Series(CLAIMS_MORE, table.index).mask(p_beyond.isna(), f"{CLAIMS_MORE} (no peers)")
