@@ -284,6 +284,8 @@ def test_three_conversations_a_side_can_show_nothing_and_four_can():
         said, note = conclude({"a": [0.9] * number}, {"a": [0.1] * number})
         assert said == word and ("too_few_conversations" in note) == (word != "recognises")
     assert conclude({"a": [0.9, 0.2, 0.5]}, {"a": [0.1, 0.3] * 20})[0] == "too few answers", "three people"
+    nearly = {"a": [0.9, 0.8, 0.7]}, {"a": [0.1, 0.2, 0.3, 0.75] * 10}
+    assert conclude(*nearly)[0] == "too few answers", "nor what is less clear"
 
 
 def test_jurors_who_answer_for_one_side_alone_tell_nobody_apart():

@@ -319,13 +319,13 @@ def conclusion(row, chance: float = 0.0, alone: bool = False, above: str = RECOG
     if "depends_on_no_answers" in notes:
         return "depends on no answers"
     side = side_of(chance, row.low, row.high)
-    if side and "one_order" not in notes:
+    has_too_few = any(note.startswith("too_few_") for note in notes)
+    if side and not has_too_few and "one_order" not in notes:
         word = above if side > 0 else "avoids"
         return f"{word} alone, not after Holm" if alone else word
     if "constant_answer" in notes:
         return "constant answer"
     is_shown_by_p = not side and row.p <= 1 - row.level
-    has_too_few = any(note.startswith("too_few_") for note in notes)
     return "too few answers" if is_shown_by_p or has_too_few else "no evidence"
 
 
