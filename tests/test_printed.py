@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import KEY
+from fake_server import default_reply
 from sweep_files import reply
 from test_cli import selfeval
 from test_pages import PAGES, README, THEIRS, blocks, commands
@@ -33,7 +34,7 @@ LEFT_OUT = {
     "selfeval store export FILE": A_FILE,
     "selfeval store import FILE": A_FILE,
     "selfeval store forget-batch ID": A_FILE,
-    "selfeval identity --models gguf:/models/my-model.gguf": "the file is the reader's own (test_embedded.py)",
+    "selfeval recognise --models gguf:/models/my-model.gguf,local/smollm2-135m": "the file is the reader's own",
     'papermill notebooks/07_existence.ipynb "out/$model.ipynb" -p models "sim/existence-$model" -p out "runs/$model"': (
         "it stands in a loop (test_sweep.py)"
     ),
@@ -79,7 +80,11 @@ def folder(tmp_path, server):
     ]
     (tmp_path / "mine.py").write_text(scorer.partition("\n\n\nreplies = ")[0], encoding="utf-8")
 
-    fake = server(reply=reply)
+    def says(body):  # a name where nothing else is asked for, so that questions about identity are answered
+        said = reply(body)
+        return "I'm GPT-4.1." if said.endswith(default_reply(body)) and "Write about" not in str(body) else said
+
+    fake = server(reply=says)
     ours = yaml.safe_load((DATA / "models.yaml").read_text(encoding="utf-8"))["providers"]
     led = {}
     for name in ("openrouter", "openai", "anthropic", "local"):
@@ -104,8 +109,7 @@ def test_lines_that_a_page_prints_run_as_they_stand(lines, folder):
         if "Make " in said:  # the calls and their price stand before the question
             shown = "page: " if " profile " in line else "report: "
             assert fake.ledger and shown in said and "There is no" not in said, f"{line}\n{said[-3000:]}"
-            unknown = re.search(r"^price unknown for [\d,]+ calls \(google/gemma-3-12b-it\)", said, re.M)
-            assert bool(unknown) == ("gemma" in line) and " USD for replies of typical length" in said
+            assert "price unknown" not in said and " USD for replies of typical length" in said
 
 
 def test_what_is_left_out_is_on_a_page():

@@ -88,7 +88,9 @@ def _print_results(folders: list[Path]) -> None:
 
     analysis = folders[-1]
     [result] = saved.read_results(analysis)
-    shown = summaries.main_table(result).to_string(index=False, float_format="{:.2f}".format)
+    table = summaries.main_table(result)
+    table = table.drop(columns="false_claim_rate", errors="ignore")  # self_accuracy less it is J
+    shown = table.to_string(index=False, float_format="{:.2f}".format)
     click.echo(f"\n{visible(shown)}\n")
     claims = summaries.claims_table(result)
     if len(claims):
