@@ -523,6 +523,8 @@ def number_templates(records: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def _shown_templates(frame: pd.DataFrame) -> pd.Series:
     """Return the template of each reply, one for those that open all conversations alike."""
     opening = frame["arm"].astype(str) + ": " + frame["messages"].map(_opening, na_action="ignore")
+    if "strategy" in frame:  # an attacker writes every conversation anew
+        opening = opening.mask(frame["strategy"].notna())
     return as_shown(frame["template_id"], all_shown(frame["template_id"], opening))
 
 
