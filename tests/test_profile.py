@@ -277,7 +277,7 @@ def test_no_row_speaks_of_an_area_above_one(chats, word, sentence):
          "juror": "openai:a", "score": (k + 2 * (source == "human")) % 3 / 2}
         for k in range(chats) for source in ("human", "model")
     ]  # fmt: skip
-    none = pd.DataFrame(columns=["task", "statistic", "evaluator", "estimate", "p"])
+    none = pd.DataFrame(columns=["task", "statistic", "evaluator", "estimate", "p", "conclusion"])
     row = rows_of(Results(none, none, {"openai:a": se.measure_jury(rows)})).query("question == 'jury'").iloc[0]
     assert row["conclusion"] == word and said(row) == sentence
     assert not row["detectable"] > 0.5
