@@ -204,9 +204,10 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
     ("results/families/implicit-people",
      "binary_self, reading=yes or no – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
      "exact_model, reading=names the author – no evidence: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
-     "exact_model, reading=oracle – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
-     "exact_model, reading=own likelihood – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
-     "exact_model, reading=style – recognises: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain)"),
+     "exact_model, reading=oracle – claims its own more: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain). "
+     "exact_model, reading=own likelihood – recognises: Qwen2.5 Coder; claims its own more: SmolLM2, "
+     "SmolLM2 (captain). "
+     "exact_model, reading=style – claims its own more: Qwen2.5 Coder, SmolLM2, SmolLM2 (captain)"),
 ])  # fmt: skip
 def test_each_kind_of_result_is_told_in_a_line(place, verdict):
     [result] = se.read_results(place)
