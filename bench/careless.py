@@ -130,7 +130,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "return rate_for_name.mean(self.wrote, axis=-2)",
     ),
     ("recognition/contrasts.py", "sides = common_rows([other, weights])", "sides = [other, weights]"),
-    ("roleplay/votes.py", "1 - observed * (n - 1) / expected", "1 - observed * n / expected"),
+    ("roleplay/votes.py", "1 - observed / given.var(ddof=1)", "1 - observed / given.var()"),
     ("roleplay/measures.py", "known / np.maximum(known_in_conversation, 1)", "known.astype(float)"),
     ("roleplay/votes.py", "known.sum(1, keepdims=True) - known", "known.sum(1, keepdims=True)"),
     ("identity/measures.py", "np.logical_or.accumulate(is_flip, axis=1)", "is_flip"),
@@ -157,7 +157,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "own - logsumexp(others, axis=1) + np.log(others.shape[1])",
         "own - others.max(axis=1)",
     ),
-    ("recognition/texts.py", "expit(score / length)", "expit(score)"),
+    ("recognition/texts.py", "score=expit(score)", "score=score"),
     ("recognition/prompts.py", "likely = 1 - likely", "likely = likely"),
     ("existence/run.py", "invented_names()[: len(existing)]", "invented_names()"),
     ("recognition/scoring.py", "count[parsing.name_key(label)] < 2", "count[parsing.name_key(label)] < 3"),
@@ -332,8 +332,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("identity/measures.py", "is_unpaired = known.any(0) & ~has_all", "is_unpaired = ~has_all"),
     (
         "identity/measures.py",
-        "np.isin(accept_true.value + accept_false.value, (0, 2))",
-        "np.isin(accept_true.value + accept_false.value, (0, 1))",
+        "np.isin(accepted.a.value + accepted.b.value, (0, 2))",
+        "np.isin(accepted.a.value + accepted.b.value, (0, 1))",
     ),
     ("identity/measures.py", 'adopted = replies["stance"] == "foil"', 'adopted = replies["stance"] != "truth"'),
     (
@@ -378,7 +378,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'seats = (votes.seats == evaluator) | (evaluator == "")',
         "seats = votes.seats == votes.seats",
     ),
-    ("roleplay/measures.py", "if is_of_jury and measure.statistic in", "if measure.statistic in"),
     (
         "roleplay/votes.py",
         'frame["cluster"] = frame["pair"].where(frame["pair"] != "", frame["conversation_id"])',
@@ -606,8 +605,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "notebooks/00_profile.ipynb",
-        "against=against, max_cost=max_cost, seed=seed, **asking",
-        "against=against, seed=seed, **asking",
+        "max_cost=max_cost,",
+        "max_cost=None,",
     ),
     (
         "notebooks/01_generate_texts.ipynb",

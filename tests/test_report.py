@@ -186,8 +186,8 @@ def test_the_list_the_terminal_and_the_result_have_one_verdict(study):
     folder, said = study
     of_names = "recognises: Perfect; recognises alone, not after Holm: Good; no evidence: Chance"
     verdict = f"binary_self – recognises: Good, Perfect; no evidence: Chance. exact_model – {of_names}"
-    lines = [line.split() for line in said.splitlines() if line.startswith(("exact_model", "binary_self"))]
-    in_terminal = {(line[0], line[1]): " ".join(line[18:]) for line in lines}
+    lines = [line for line in said.splitlines() if line.startswith(("exact_model", "binary_self"))]
+    in_terminal = {tuple(line.split()[:2]): re.search(r" \d+ +([a-z].*)$", line)[1] for line in lines}
     assert len(lines) == 6 and {*in_terminal.values()} >= {"recognises", "no evidence"}
     assert {model for (_, model), conclusion in in_terminal.items() if conclusion == "no evidence"} == {"Chance"}
     assert verdict in Page(folder / "report" / "index.html").text
