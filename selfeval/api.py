@@ -29,6 +29,7 @@ from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts
 from selfeval.recognition.contrasts import OWN, STYLE, as_readings, read_for_authors, reading_gaps
 from selfeval.recognition.counts import tallies
+from selfeval.recognition.doubts import lengths_differ
 from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import (
     collect_likelihoods,
@@ -214,6 +215,8 @@ def collect_predictions(
         if put.answer == "constrained" and not can_choose(judges):
             asked = replace(put, answer="free")
         rows = await recognition_run.shown_texts(client, rows, asked, seed=seed)
+        shown = pd.DataFrame(rows)
+        tell(lengths_differ(shown["author"], shown["words"]))
         by_task = await recognition_run.collect_predictions(
             client, judges, rows, asked, tasks=tasks, repeats=repeats, seed=seed, peers=peers
         )

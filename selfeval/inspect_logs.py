@@ -332,6 +332,7 @@ def _of_scorer(
     asked = counts_of(by_cluster.size())
 
     differences = []
+    pairs = math.comb(len(names), 2)
     for first, second in combinations(range(len(names)), 2):
         first_answered = answered[:, first] > 0
         second_answered = answered[:, second] > 0
@@ -350,7 +351,7 @@ def _of_scorer(
             notes=[(left_out, f"common_{settings.unit}s")],
         )
         spread = math.sqrt(difference.variance * clusters) or math.nan
-        detectable = detectable_difference(clusters, sd=spread, t=clusters < settings.few)
+        detectable = detectable_difference(clusters, spread, level=settings.level, tests=pairs)
         differences.append(
             write([measure], settings, **labels).assign(detectable=float(detectable))
         )

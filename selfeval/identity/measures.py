@@ -59,11 +59,12 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.identity.names import key_of
 from selfeval.records.columns import check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, Planned, adjust_p, write
-from selfeval.statistics.tests import z_scores
+from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, adjust_p, write
+from selfeval.statistics.tests import sds_of_rates, z_scores
 
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
@@ -79,7 +80,6 @@ READINGS = {  # how a statistic ends: the column it is read from
 }
 UNIT = "template"
 READOUT = "readout"
-PLANNED = Planned("claim_discrimination", UNIT, assumed_sd=0.55, enough=40)
 RATES = tuple(
     """
     accept_true accept_false accept_placebo accept_mention neutral_right abstain over_denial
@@ -155,7 +155,7 @@ def identity_table(
         measures = _measures(Templates(value, templates.n.loc[value.index]))
         parts.append(write(measures, how, policy=READOUT, **labels))
     table = pd.concat(parts, ignore_index=True)
-    return adjust_p(table, ["statistic"], chance={PLANNED.statistic: 0.0}, planned=PLANNED)
+    return adjust_p(table, ["statistic"], chance={"claim_discrimination": 0.0})
 
 
 def paired_comparison(
@@ -277,6 +277,7 @@ def _measures(templates: Templates) -> list[Measure]:
         tuple(CLAIMS),
         accept_true - accept_false,
         test=INVERTED,
+        sds=sds_of_rates(accept_true - accept_false),
         notes=[silent, unpaired, (is_constant, "constant_answer")],
         resampled=True,
     )
@@ -510,6 +511,14 @@ def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
         if unknown:
             rule = f"must hold one of {', '.join(values)}"
             raise InputError(f"Column `{column}` {rule}, got {min(map(str, unknown))!r}.")
+    claims = frame.loc[frame["arm"].isin(FALSE), ["truth", "foil"]].dropna().drop_duplicates()
+    for truth, foil in claims.to_numpy(str):
+        if key_of(truth) == key_of(foil):
+            rule = "a false claim must name another model"
+            remedy = f"mend `foil`, or put these replies into the arm {'true'!r}"
+            raise InputError(
+                f"`truth` {truth!r} and `foil` {foil!r} are one name: {rule}; {remedy}."
+            )
     shown = ["model", "template_id", "arm", "repeat", "turn"]
     check_once(frame, [*SITUATION, "repeat", "turn"], shown)
     return frame

@@ -83,7 +83,8 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         family = ["statistic"]
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
         chats = rows["clusters"].where(rows["estimate"].notna())
-        rows["detectable"] = detectable_difference(chats, sd=SD_OF_AUC)
+        found = detectable_difference(chats, SD_OF_AUC, tests=max(chats.count(), 1))
+        rows["detectable"] = found.clip(max=0.5)
     return rows
 
 

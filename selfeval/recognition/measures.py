@@ -33,7 +33,14 @@ from selfeval.recognition.counts import Tally, tallies
 from selfeval.recognition.pairs import beyond_neutral, neutral_measures, pair_measures
 from selfeval.recognition.peers import FEW_AUTHORS, claims_p
 from selfeval.records.tasks import CLAIMS, PAIRS
-from selfeval.statistics.intervals import Area, Rate, Statistic, check_level, ratio
+from selfeval.statistics.intervals import (
+    Area,
+    Difference,
+    Rate,
+    Statistic,
+    check_level,
+    ratio,
+)
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
     HALF,
@@ -41,13 +48,12 @@ from selfeval.statistics.table import (
     PERCENTILE,
     RECOGNISES,
     Measure,
-    Planned,
     adjust_p,
     policies_note,
     side_of,
     write,
 )
-from selfeval.statistics.tests import one_sided_p, permutation_p
+from selfeval.statistics.tests import one_sided_p, permutation_p, sds_of_rates
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -72,8 +78,6 @@ CHANCE_OF_PAIRS = {
 # only these count, and how many of these there must be for a conclusion.
 SHARED = 0.8
 LEAST_SHARED = 6
-# The sd is that of earlier data with one text per prompt and author.
-PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 # Statistics that are computed where they are named.
 ON_REQUEST = ("author_accuracy",)
 # Columns of ROC curves.
@@ -183,7 +187,6 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
         ["policy", "statistic", by_author, by_evaluator],
         FEW_TESTED,
         chance=_chance(table),
-        planned=PLANNED,
     )
     is_recognised = table["conclusion"].str.startswith(RECOGNISES)
     are_few = len(tally.authors) + is_pairs < FEW_AUTHORS
@@ -353,7 +356,7 @@ class Cells:
             rate = Rate.of(claims, self.n).mean(self.valid & is_other)
         return rate.pick((self.evaluator,), self.wrote)
 
-    def by_peers(self, claims: np.ndarray) -> Statistic:
+    def by_peers(self, claims: np.ndarray) -> Difference:
         """Return what peers claim of each evaluator's texts, minus what of third authors' texts."""
         of_others = claims * ~self.is_own
         asked = self.n * ~self.is_own
@@ -388,8 +391,8 @@ def claimed_rows(tally: Tally) -> np.ndarray:
     return (tally.answer >= 0) & (tally.answer == tally.own[tally.evaluator])
 
 
-def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
-    """Return J with its tests and notes."""
+def _discrimination(tally: Tally, cells: Cells, of: Difference, by_peers, policy: str) -> Measure:
+    """Return J with its tests and notes; by_peers: what is taken off for D."""
     rows = cells.n.sum((0, 2))
     by_cell = tally.count(claimed_rows(tally))
     claims = by_cell.sum((0, 2))
@@ -402,6 +405,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> M
         test=INVERTED,
         permutation=partial(_permuted_claims, tally, policy),
         beyond=partial(claims_p, tally, by_cell),
+        sds=sds_of_rates(of, by_peers),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )
@@ -441,7 +445,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("overall_accuracy", Rate.of(hits.sum(2), rows), who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, policy),
+        _discrimination(tally, cells, discrimination, by_peers, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
         Measure("discrimination", accuracy - false_rate, by_author, n=rows_each[:, None]),
@@ -522,13 +526,14 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     f1 = jaccard.mapped(lambda v: 2 * v / (1 + v))
     who = {"evaluator": tally.evaluators}
     advantage = self_accuracy - cross_accuracy
-    peer_corrected = discrimination - cells.by_peers(claims)
+    by_peers = cells.by_peers(claims)
+    peer_corrected = discrimination - by_peers
     return [
         Measure("self_accuracy", self_accuracy, who),
         Measure("cross_accuracy", cross_accuracy, who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, policy),
+        _discrimination(tally, cells, discrimination, by_peers, policy),
         Measure("peer_corrected", peer_corrected, who, n=rows.sum(), test=INVERTED),
         Measure("accuracy", Rate.of(right, n), who),
         Measure("always_no_accuracy", always_no, who),

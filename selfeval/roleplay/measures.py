@@ -46,7 +46,8 @@ from selfeval.roleplay.votes import (
 )
 from selfeval.statistics.intervals import BOUND, Area, Function, Rate, by_cluster, ratio, two_sides
 from selfeval.statistics.resampling import Settings
-from selfeval.statistics.table import HALF, INVERTED, Measure, Planned, adjust_p, write
+from selfeval.statistics.table import HALF, INVERTED, Measure, adjust_p, write
+from selfeval.statistics.tests import DIFFERENCES
 
 CONTRASTS = (
     ("debate", "reask"),
@@ -69,8 +70,6 @@ STATISTICS = tuple(
 )
 SHARE = (0.0, 1.0)
 CHANCE = {"discrimination": 0.0, "auc": HALF, "paired_accuracy": HALF}
-# A difference of two arms.
-PLANNED = Planned("difference", "conversation", assumed_sd=0.15, enough=20)
 PARTS = 5  # sums that a slope is made of: n, x, y, x², xy
 
 
@@ -110,7 +109,7 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     measures += differences(votes)
     measures += dimensions(records)
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic", "author"], chance=CHANCE, planned=PLANNED)
+    return adjust_p(table, ["statistic", "author"], chance=CHANCE)
 
 
 def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
@@ -142,7 +141,7 @@ def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
     units = Units(cluster, np.asarray(human, bool), pair)
     measures = areas(np.asarray(scores, float), units, {"task": name})
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic"], chance=CHANCE, planned=PLANNED)
+    return adjust_p(table, ["statistic"], chance=CHANCE)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -415,4 +414,6 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             n = (~np.isnan(gaps[chosen])).sum()
             mean = conversation_mean(mean_over(gaps[chosen], 1), units.cluster[chosen], n)
             labels = {"task": f"{first} - {second}", "author": source}
-            yield Measure("difference", mean, labels, test=INVERTED)
+            sd = np.sqrt(mean.variance * mean.kish)
+            sds = np.full((2, len(DIFFERENCES)), sd if sd > 0 else np.nan)
+            yield Measure("difference", mean, labels, test=INVERTED, sds=sds)

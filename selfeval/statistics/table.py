@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from selfeval.statistics.intervals import BOUND, Statistic
 from selfeval.statistics.resampling import TIE, Settings, bootstrap
-from selfeval.statistics.tests import detectable_difference, holm, inverted_p
+from selfeval.statistics.tests import detectable_rates, holm, inverted_p
 
 FEW = 20
 
@@ -48,20 +47,8 @@ RECOGNISES = "recognises"
 CLAIMS_MORE = "claims its own more"
 # Notes on estimates from which nothing is concluded.
 TOO_FEW = {"too_few_answers", "few_shared_prompts"}
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The difference for which a table says what its design would detect.
-
-    statistic: the difference; unit: the clusters that it is of. assumed_sd: per unit, below
-    `enough` units.
-    """
-
-    statistic: str
-    unit: str
-    assumed_sd: float
-    enough: int
+# What `write` leaves to `adjust_p`.
+HIDDEN = ["p_beyond", "sds"]
 
 
 @dataclass(eq=False)
@@ -72,7 +59,8 @@ class Measure:
     if not `of.n`. test: the value that its interval is tested against; or p and the least p that
     is possible, for a seed. permutation: p by permutation, for a seed. beyond: of claims of own
     texts, the one-sided p against what peers say of these, NaN without peers, for a mask of those
-    above chance. notes: (where, text). resampled: rows of the bootstrap follow.
+    above chance. sds: (2, ..., 1000), for what would be detected (`sds_of_rates`). notes: (where,
+    text). resampled: rows of the bootstrap follow.
     """
 
     statistic: str | Sequence[str]
@@ -82,6 +70,7 @@ class Measure:
     test: Callable | float | None = None
     permutation: Callable | None = None
     beyond: Callable | None = None
+    sds: np.ndarray | None = None
     notes: Sequence[tuple] = ()
     resampled: bool = False
 
@@ -110,8 +99,9 @@ def write(
     """Return the rows of all measures in their order: default method, then percentile.
 
     note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
-    detectable are left to `adjust_p`, because what is one family of tests differs; for it there is
-    p_beyond, 0 where the question does not arise, if a measure has any.
+    detectable are left to `adjust_p`, because what is one family of tests differs; for it there are
+    p_beyond, 0 where the question does not arise, and sds with the effective clusters, if a measure
+    has any.
     """
     resampled = [measure for measure in measures if measure.is_resampled]
     bounds = bootstrap([measure.of for measure in resampled], how)
@@ -134,8 +124,8 @@ def write(
         detectable=np.nan,
     )
     kept = list(COLUMNS)
-    if any(measure.beyond for measure in measures):
-        kept.append("p_beyond")
+    if any(measure.beyond or measure.sds is not None for measure in measures):
+        kept += HIDDEN
     return table.astype({"n": int, "clusters": int})[kept]
 
 
@@ -145,7 +135,6 @@ def adjust_p(
     few: int = 0,
     *,
     chance: Mapping[str, float] | pd.Series | None = None,
-    planned: Planned | None = None,
 ) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests in each family (Holm 1979).
 
@@ -154,13 +143,14 @@ def adjust_p(
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
     from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, which is that of `planned`. What is beyond the peers is a family of its own, in
+    `detectable`, at the family's first level. What is beyond the peers is a family of its own, in
     which the largest of the three p counts.
     """
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
     p_beyond = table.get("p_beyond", pd.Series(0.0, table.index))
-    table = table.drop(columns="p_beyond", errors="ignore")
+    sds = table.get("sds")
+    table = table.drop(columns=HIDDEN, errors="ignore")
     tested = table.assign(larger=larger, beyond=np.maximum(larger, p_beyond))
     families = tested.groupby(list(family), sort=False)
     tests = families["p"].transform("count")
@@ -182,8 +172,8 @@ def adjust_p(
     adjusted = adjusted.mask(is_beyond & is_one_of_several, families["beyond"].transform(holm))
     fails_holm = adjusted.fillna(1) > 1 - table["level"]
     table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm, above)
-    if planned is not None:
-        table["detectable"] = _detectable(table, planned)
+    if sds is not None:
+        table["detectable"] = _detectable(sds, table["level"], tests)
     return table
 
 
@@ -249,6 +239,7 @@ def _rows(
         "p": p,
         "p_permutation": p_permutation,
         "p_beyond": p_beyond,
+        "sds": _sds(measure),
     }
     yield _vectors(columns, of_default, np.ones(value.shape, bool))
     if bounds is None:
@@ -259,6 +250,16 @@ def _rows(
     columns |= {"p": np.nan, "p_permutation": np.nan, "p_beyond": 0.0}
     columns |= {"low": low, "high": high, "method": PERCENTILE}
     yield _vectors(columns, notes, is_known)
+
+
+def _sds(measure: Measure) -> np.ndarray:
+    """Return for each value (clusters, its standard deviations); None for what is not planned."""
+    found = np.full(measure.value.shape, None, object)
+    if measure.sds is not None:
+        kish = np.broadcast_to(measure.of.kish, found.shape)
+        for index in np.ndindex(found.shape):
+            found[index] = kish[index], measure.sds[:, *index]
+    return found
 
 
 def _tested(measure: Measure, how: Settings) -> tuple:
@@ -364,30 +365,10 @@ def _conclusions(
     return conclusions
 
 
-def _detectable(table: pd.DataFrame, planned: Planned) -> pd.Series:
-    """Return the difference that would be detected, of the rows of the planned statistic; else NaN.
-
-    It is what four of five such runs detect (`detectable_difference`, 80 % power at two-sided
-    .05): by the normal approximation, with quantiles of t where there are fewer units than enough.
-    Of so few the sd per unit is assumed, as it was in earlier data. Else it is the largest of the
-    design's evaluators, by the default intervals. At most 1, the largest that such a difference can
-    be. NaN where the clusters are other ones than planned.
-    """
-    is_planned = table["statistic"] == planned.statistic
-    is_planned &= table["cluster_unit"] == planned.unit
-    is_estimated = table["estimate"].notna() & (table["clusters"] > 1)
-    rows = table[is_planned & is_estimated]
-    clusters = rows["clusters"].astype(float)
-    is_enough = clusters >= planned.enough
-
-    t = stdtrit(clusters - 1, 0.5 + rows["level"].astype(float) / 2)
-    half = (rows["high"] - rows["low"]) / 2
-    sd = half * np.sqrt(clusters) / t
-    is_default = rows["method"] != PERCENTILE
-    rows = rows.assign(sd=sd.where(is_enough & is_default & (sd > 0)))
-    largest = rows.groupby(["task", "condition", "policy", "author"])["sd"].transform("max")
-    sd = largest.where(is_enough).fillna(planned.assumed_sd)
-    by_normal = detectable_difference(clusters, sd=sd)
-    by_t = detectable_difference(clusters, sd=sd, t=True)
-    detectable = by_normal.where(is_enough, by_t).clip(upper=1)
-    return detectable.reindex(table.index)
+def _detectable(sds: pd.Series, level: pd.Series, tests: pd.Series) -> list[float]:
+    """Return what four of five such runs find of each row; NaN where nothing is planned."""
+    found = []
+    for planned, of_row, number in zip(sds, level, tests.clip(lower=1), strict=True):
+        is_known = planned is not None and planned[0] > 1
+        found.append(detectable_rates(*planned, level=of_row, tests=number) if is_known else np.nan)
+    return found
