@@ -545,8 +545,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "statistics/tests.py",
-        "1 - (1 - level) / (2 * tests))",
-        "1 - (1 - level) / 2)",
+        "1 - 0.025 / np.maximum(tests, 1))",
+        "0.975)",
     ),
     (
         "statistics/tests.py",

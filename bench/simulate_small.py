@@ -31,7 +31,7 @@ from selfeval.statistics import tests  # noqa: E402
 from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level  # noqa: E402
 from selfeval.statistics.resampling import Settings  # noqa: E402
 from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
-from selfeval.statistics.tests import holm, inverted_p, permutation_p, sds_of_rates, wild_cluster_p  # noqa: E402
+from selfeval.statistics.tests import detectable_rates, holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
 Z, ALPHA = check_level(0.95), 0.05
@@ -253,7 +253,8 @@ def tables_of(claims: np.ndarray, arms: bool = False) -> pd.DataFrame:
         return p
 
     labels = {"author": np.arange(tables)[:, None].astype(str), "evaluator": e.astype(str)}
-    measure = Measure("discrimination", j, labels, test=INVERTED, sds=sds_of_rates(j, of_peers(claims)))
+    detectable = detectable_rates(j, of_peers(claims), tests=evaluators)
+    measure = Measure("discrimination", j, labels, test=INVERTED, detectable=detectable)
     if not arms:
         measure = replace(measure, permutation=permuted if evaluators > 1 else None, beyond=beyond)
     return adjust_p(write([measure], Settings()), ["author"], chance={"discrimination": 0.0})

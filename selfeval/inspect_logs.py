@@ -351,7 +351,7 @@ def _of_scorer(
             notes=[(left_out, f"common_{settings.unit}s")],
         )
         spread = math.sqrt(difference.variance * clusters) or math.nan
-        detectable = detectable_difference(clusters, spread, level=settings.level, tests=pairs)
+        detectable = detectable_difference(clusters, spread, tests=pairs)
         differences.append(
             write([measure], settings, **labels).assign(detectable=float(detectable))
         )

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from recognition_records import FAST, binary, everybody, naming, row, simulated
-from scipy import stats
 from test_pairs import both_orders
 
 from selfeval.condition import condition_label

@@ -64,7 +64,7 @@ from selfeval.records.columns import check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import CHANGE, FEW, INVERTED, Measure, adjust_p, write
-from selfeval.statistics.tests import sds_of_rates, z_scores
+from selfeval.statistics.tests import detectable_rates, z_scores
 
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
@@ -150,9 +150,11 @@ def identity_table(
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     templates = _per_template(number_templates(records, by), by)
     parts = []
+    arms = templates.value[[*CLAIMS["claim_discrimination"]]].notna().all(axis=1)
+    tests = (arms.groupby(level=[*by]).sum() > 1).sum()
     for key, value in templates.value.groupby(level=[*by]):
         labels = {BY[column]: label for column, label in zip(by, key, strict=True)}
-        measures = _measures(Templates(value, templates.n.loc[value.index]))
+        measures = _measures(Templates(value, templates.n.loc[value.index]), tests)
         parts.append(write(measures, how, policy=READOUT, **labels))
     table = pd.concat(parts, ignore_index=True)
     return adjust_p(table, ["statistic"], chance={"claim_discrimination": 0.0})
@@ -266,8 +268,11 @@ def _comparison(
 # Values per template to statistics
 
 
-def _measures(templates: Templates) -> list[Measure]:
-    """Return the statistics of one group: rates, differences, and d' with its criterion."""
+def _measures(templates: Templates, tests: int) -> list[Measure]:
+    """Return the statistics of one group: rates, differences, and d' with its criterion.
+
+    tests: of claim discrimination, in all groups.
+    """
     silent = (templates.value["silent"].eq(1).all(), "no_answer")
     true, false = zip(*CLAIMS.values(), strict=True)
     (accept_true, accept_false), some_lack_one = templates.sides(true, false)
@@ -277,7 +282,7 @@ def _measures(templates: Templates) -> list[Measure]:
         tuple(CLAIMS),
         accept_true - accept_false,
         test=INVERTED,
-        sds=sds_of_rates(accept_true - accept_false),
+        detectable=detectable_rates(accept_true - accept_false, tests=tests),
         notes=[silent, unpaired, (is_constant, "constant_answer")],
         resampled=True,
     )

@@ -53,7 +53,7 @@ from selfeval.statistics.table import (
     side_of,
     write,
 )
-from selfeval.statistics.tests import one_sided_p, permutation_p, sds_of_rates
+from selfeval.statistics.tests import detectable_rates, one_sided_p, permutation_p
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -398,6 +398,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Difference, by_peers, policy
     claims = by_cell.sum((0, 2))
     is_constant = (claims == 0) | (claims == rows)
     is_constant &= ~np.isnan(of.value)
+    has_interval = ~np.isnan(of.value) & (of.kish > 1)
     return Measure(
         "discrimination",
         of,
@@ -405,7 +406,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Difference, by_peers, policy
         test=INVERTED,
         permutation=partial(_permuted_claims, tally, policy),
         beyond=partial(claims_p, tally, by_cell),
-        sds=sds_of_rates(of, by_peers),
+        detectable=detectable_rates(of, by_peers, tests=has_interval.sum()),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )

@@ -47,7 +47,7 @@ from selfeval.roleplay.votes import (
 from selfeval.statistics.intervals import BOUND, Area, Function, Rate, by_cluster, ratio, two_sides
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import HALF, INVERTED, Measure, adjust_p, write
-from selfeval.statistics.tests import DIFFERENCES
+from selfeval.statistics.tests import detectable_difference
 
 CONTRASTS = (
     ("debate", "reask"),
@@ -403,9 +403,8 @@ def _heard(votes: Votes) -> np.ndarray:
 
 def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
     """Yield what each pair of arms differs by on the same answers and jurors, per source."""
-    for first, second in CONTRASTS:
-        if first not in votes or second not in votes:
-            continue
+    contrasts = [arms for arms in CONTRASTS if {*arms} <= {*votes}]
+    for first, second in contrasts:
         units = votes[first].units
         gaps = (votes[first].by_juror() - votes[second].by_juror()).to_numpy().T
         sources = units.sources if len(units.sources) > 1 else []
@@ -414,6 +413,6 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             n = (~np.isnan(gaps[chosen])).sum()
             mean = conversation_mean(mean_over(gaps[chosen], 1), units.cluster[chosen], n)
             labels = {"task": f"{first} - {second}", "author": source}
-            sd = np.sqrt(mean.variance * mean.kish)
-            sds = np.full((2, len(DIFFERENCES)), sd if sd > 0 else np.nan)
-            yield Measure("difference", mean, labels, test=INVERTED, sds=sds)
+            sd = np.sqrt(np.where(mean.varies, mean.variance * mean.kish, np.nan))
+            found = detectable_difference(mean.kish, sd, tests=len(contrasts))
+            yield Measure("difference", mean, labels, test=INVERTED, detectable=found)

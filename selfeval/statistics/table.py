@@ -10,7 +10,7 @@ import pandas as pd
 
 from selfeval.statistics.intervals import BOUND, Statistic
 from selfeval.statistics.resampling import TIE, Settings, bootstrap
-from selfeval.statistics.tests import detectable_rates, holm, inverted_p
+from selfeval.statistics.tests import holm, inverted_p
 
 FEW = 20
 
@@ -47,8 +47,6 @@ RECOGNISES = "recognises"
 CLAIMS_MORE = "claims its own more"
 # Notes on estimates from which nothing is concluded.
 TOO_FEW = {"too_few_answers", "few_shared_prompts"}
-# What `write` leaves to `adjust_p`.
-HIDDEN = ["p_beyond", "sds"]
 
 
 @dataclass(eq=False)
@@ -59,8 +57,8 @@ class Measure:
     if not `of.n`. test: the value that its interval is tested against; or p and the least p that
     is possible, for a seed. permutation: p by permutation, for a seed. beyond: of claims of own
     texts, the one-sided p against what peers say of these, NaN without peers, for a mask of those
-    above chance. sds: (2, ..., 1000), for what would be detected (`sds_of_rates`). notes: (where,
-    text). resampled: rows of the bootstrap follow.
+    above chance. detectable: the column of the table. notes: (where, text). resampled: rows of the
+    bootstrap follow.
     """
 
     statistic: str | Sequence[str]
@@ -70,7 +68,7 @@ class Measure:
     test: Callable | float | None = None
     permutation: Callable | None = None
     beyond: Callable | None = None
-    sds: np.ndarray | None = None
+    detectable: np.ndarray | float = np.nan
     notes: Sequence[tuple] = ()
     resampled: bool = False
 
@@ -98,10 +96,9 @@ def write(
 ) -> pd.DataFrame:
     """Return the rows of all measures in their order: default method, then percentile.
 
-    note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
-    detectable are left to `adjust_p`, because what is one family of tests differs; for it there are
-    p_beyond, 0 where the question does not arise, and sds with the effective clusters, if a measure
-    has any.
+    note: of all rows. constant: columns that are the same in all rows. p_holm and conclusion are
+    left to `adjust_p`, because what is one family of tests differs; for it there is p_beyond, 0
+    where the question does not arise, if a measure has any.
     """
     resampled = [measure for measure in measures if measure.is_resampled]
     bounds = bootstrap([measure.of for measure in resampled], how)
@@ -121,11 +118,10 @@ def write(
         p_holm=np.nan,
         cluster_unit=how.unit,
         conclusion="",
-        detectable=np.nan,
     )
     kept = list(COLUMNS)
-    if any(measure.beyond or measure.sds is not None for measure in measures):
-        kept += HIDDEN
+    if any(measure.beyond for measure in measures):
+        kept.append("p_beyond")
     return table.astype({"n": int, "clusters": int})[kept]
 
 
@@ -142,15 +138,14 @@ def adjust_p(
     in the tail, where Holm looks, p of rare claims is too small, and the permutation is exact. few:
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
-    from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, at the family's first level. What is beyond the peers is a family of its own, in
-    which the largest of the three p counts.
+    from, or the value of each row; without, of comparisons, there is no
+    `conclusion`. What is beyond the peers is a family of its own, in which the largest of the three
+    p counts.
     """
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
     p_beyond = table.get("p_beyond", pd.Series(0.0, table.index))
-    sds = table.get("sds")
-    table = table.drop(columns=HIDDEN, errors="ignore")
+    table = table.drop(columns="p_beyond", errors="ignore")
     tested = table.assign(larger=larger, beyond=np.maximum(larger, p_beyond))
     families = tested.groupby(list(family), sort=False)
     tests = families["p"].transform("count")
@@ -172,8 +167,6 @@ def adjust_p(
     adjusted = adjusted.mask(is_beyond & is_one_of_several, families["beyond"].transform(holm))
     fails_holm = adjusted.fillna(1) > 1 - table["level"]
     table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm, above)
-    if sds is not None:
-        table["detectable"] = _detectable(sds, table["level"], tests)
     return table
 
 
@@ -239,7 +232,7 @@ def _rows(
         "p": p,
         "p_permutation": p_permutation,
         "p_beyond": p_beyond,
-        "sds": _sds(measure),
+        "detectable": np.where(is_known, measure.detectable, np.nan),
     }
     yield _vectors(columns, of_default, np.ones(value.shape, bool))
     if bounds is None:
@@ -250,16 +243,6 @@ def _rows(
     columns |= {"p": np.nan, "p_permutation": np.nan, "p_beyond": 0.0}
     columns |= {"low": low, "high": high, "method": PERCENTILE}
     yield _vectors(columns, notes, is_known)
-
-
-def _sds(measure: Measure) -> np.ndarray:
-    """Return for each value (clusters, its standard deviations); None for what is not planned."""
-    found = np.full(measure.value.shape, None, object)
-    if measure.sds is not None:
-        kish = np.broadcast_to(measure.of.kish, found.shape)
-        for index in np.ndindex(found.shape):
-            found[index] = kish[index], measure.sds[:, *index]
-    return found
 
 
 def _tested(measure: Measure, how: Settings) -> tuple:
@@ -363,12 +346,3 @@ def _conclusions(
         index = row.Index
         conclusions[index] = conclusion(row, chance[index], alone[index], above[index])
     return conclusions
-
-
-def _detectable(sds: pd.Series, level: pd.Series, tests: pd.Series) -> list[float]:
-    """Return what four of five such runs find of each row; NaN where nothing is planned."""
-    found = []
-    for planned, of_row, number in zip(sds, level, tests.clip(lower=1), strict=True):
-        is_known = planned is not None and planned[0] > 1
-        found.append(detectable_rates(*planned, level=of_row, tests=number) if is_known else np.nan)
-    return found

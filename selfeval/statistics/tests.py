@@ -242,55 +242,49 @@ def holm(p) -> np.ndarray:
     return adjusted
 
 
-def detectable_difference(clusters, sd, sd_found=None, *, level: float = 0.95, tests: int = 1):
-    """Return the true difference that a two-sided test finds with a chance of 80 %.
+def detectable_difference(clusters, sd, sd_found=None, *, tests=1):
+    """Return the true difference that a two-sided test at .05 finds with a chance of 80 %.
 
     clusters: over so many. sd: per cluster, as the test takes it; sd_found: as it is, if not the
     same. Quantiles of t with clusters - 1 degrees of freedom. tests: of several, at the first level
     of Holm's.
     """
     clusters = np.asarray(clusters, float)
-    significant = stdtrit(clusters - 1, 1 - (1 - level) / (2 * tests))
+    significant = stdtrit(clusters - 1, 1 - 0.025 / np.maximum(tests, 1))
     found = stdtrit(clusters - 1, 0.8)
     return (significant * sd + found * (sd if sd_found is None else sd_found)) / np.sqrt(clusters)
 
 
-def detectable_rates(clusters, sds, *, level: float = 0.95, tests: int = 1) -> float:
-    """Return the least of `DIFFERENCES` that is found; NaN where none is.
+def detectable_rates(difference: Difference, of_peers: Difference | None = None, *, tests=1):
+    """Return what four of five such runs find of a difference of two rates; NaN where not even 1.
 
-    sds: of `sds_of_rates`, for one difference.
-    """
-    needed = detectable_difference(clusters, *sds, level=level, tests=tests)
-    is_found = needed <= DIFFERENCES
-    return DIFFERENCES[is_found.argmax()] if is_found.any() else np.nan
-
-
-def sds_of_rates(difference: Difference, of_peers: Difference | None = None) -> np.ndarray:
-    """Return the sd per cluster of a difference of two rates at `DIFFERENCES`: (2, ..., 1000).
-
-    First at one common rate, for the test, then at the two rates, as in the sample size for two
-    proportions (Fleiss 1981). Who knows a share of the first kind to be its own, and as many of the
-    second not to be, and claims the rest with one probability, has that share as the difference
-    (Snodgrass and Corwin 1988). There is one reply per cluster and author; those of a cluster
-    correlate by `TOGETHER`, our choice by simulation. of_peers: what is taken off for the word, by
-    as many more replies. Without a false claim their interval counts clusters (`Rate.interval`).
+    The sample size for two proportions (Fleiss 1981): the test has both at their mean. Who knows a
+    share of the first kind to be its own, and as many of the second not to be, and claims the rest
+    with one probability, has that share as the difference (Snodgrass and Corwin 1988). There is one
+    reply per cluster and author; those of a cluster correlate by `TOGETHER`, our choice by
+    simulation. of_peers: what is taken off for the word, by as many more replies. Without a false
+    claim their interval counts clusters (`Rate.interval`).
     """
     own = difference.a
     others = difference.b
     hits = (own.value * own.n + 0.5) / (own.n + 1)
     false_claims = (others.value * others.n + 0.5) / (others.n + 1)
     guessing = false_claims / (1 - hits + false_claims)
-    low = (1 - DIFFERENCES) * guessing[..., None]
-    high = DIFFERENCES + low
-    share = ratio(own.n, others.n)[..., None]
-    share = share + (1 - share) * np.exp(-low * np.asarray(others.n)[..., None])
+    tried = DIFFERENCES.reshape(-1, *[1] * guessing.ndim)
+    low = guessing * (1 - tried)
+    high = tried + low
+    share = ratio(own.n, others.n)
+    share = share + (1 - share) * np.exp(-low * others.n)
     if of_peers is not None:
         peers = ratio(own.n, of_peers.a.n) + ratio(own.n, of_peers.b.n)
-        share = share + np.where(np.isnan(of_peers.value), 0, peers)[..., None]
+        share = share + np.where(np.isnan(of_peers.value), 0, peers)
     middle = (low + high) / 2
-    together = middle * (1 - middle) * (1 + share)
-    apart = high * (1 - high) + share * low * (1 - low)
-    return np.sqrt(1 - TOGETHER) * np.sqrt([together, apart])
+    together = (1 - TOGETHER) * middle * (1 - middle) * (1 + share)
+    apart = (1 - TOGETHER) * (high * (1 - high) + share * low * (1 - low))
+    needed = detectable_difference(difference.kish, np.sqrt(together), np.sqrt(apart), tests=tests)
+    is_found = needed <= tried
+    first = DIFFERENCES[is_found.argmax(0)]
+    return np.where(is_found.any(0), first, np.nan)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
