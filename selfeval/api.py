@@ -837,8 +837,7 @@ def measure_log(
     and .5); N, NaN and samples without a score are no answer (`no_answer_rate`). level: of the
     intervals, clustered by sample id over epochs. cluster: a field of the samples' metadata that is
     sampled instead, such as a passage with many questions. `compare(result)` has the differences
-    between models, paired by sample, with p adjusted by Holm. `detectable` is the difference that
-    four of five such runs would find.
+    between models, paired by sample, with p adjusted by Holm.
     """
     frame, sentences = inspect_logs.read_logs(logs, cluster)
     tell(sentences)
