@@ -176,9 +176,18 @@ def test_four_of_five_runs_find_what_is_printed_as_detectable():
     table = committed("power").dropna(subset="power")
     peers_claim_nothing = (table["authors"] == 3) & (table["habit"] == 0.05)
     power = table.loc[~peers_claim_nothing, "power"]
-    error = table["mc_error"].max()
-    assert power.between(0.75 - 2 * error, 0.9 + 2 * error).all() and power.between(0.75, 0.9).mean() > 0.8
-    assert table["detectable"].max() <= 1 and len(table) > 250
+    assert power.between(0.7, 0.95).all() and power.between(0.75, 0.9).mean() > 0.9
+    assert table["mc_error"].max() < 0.025 and table["detectable"].max() <= 1 and len(power) > 250
+
+
+def test_the_simulation_finds_what_the_committed_one_did():
+    plan = simulate_small.Plan("recognition", 4, 3, 20, 0.2, "alone")
+    [kept] = committed("power").query("authors == 4 and evaluators == 3 and prompts == 20 and habit == 0.2").to_dict(
+        "records"
+    )[:1]
+    found = plan.first(kept["detectable"], 60, np.random.default_rng(1))
+    assert found["detectable"].median() == pytest.approx(kept["detectable_found"], abs=0.02)
+    assert (found["conclusion"] == "recognises").mean() == pytest.approx(kept["power"], abs=0.15)
 
 
 def test_silence_about_others_texts_is_hardly_ever_called_recognition():
