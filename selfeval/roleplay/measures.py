@@ -415,4 +415,5 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             labels = {"task": f"{first} - {second}", "author": source}
             sd = np.sqrt(np.where(mean.varies, mean.variance * mean.kish, np.nan))
             found = detectable_difference(mean.kish, sd, tests=len(contrasts))
-            yield Measure("difference", mean, labels, test=INVERTED, detectable=found)
+            most = np.where(found <= 1, found, np.nan)
+            yield Measure("difference", mean, labels, test=INVERTED, detectable=most)
