@@ -182,9 +182,11 @@ def test_four_of_five_runs_find_what_is_printed_as_detectable():
 
 def test_the_simulation_finds_what_the_committed_one_did():
     plan = simulate_small.Plan("recognition", 4, 3, 20, 0.2, "alone")
-    [kept] = committed("power").query("authors == 4 and evaluators == 3 and prompts == 20 and habit == 0.2").to_dict(
-        "records"
-    )[:1]
+    [kept] = (
+        committed("power")
+        .query("authors == 4 and evaluators == 3 and prompts == 20 and habit == 0.2")
+        .to_dict("records")[:1]
+    )
     found = plan.first(kept["detectable"], 60, np.random.default_rng(1))
     assert found["detectable"].median() == pytest.approx(kept["detectable_found"], abs=0.02)
     assert (found["conclusion"] == "recognises").mean() == pytest.approx(kept["power"], abs=0.15)
