@@ -2,8 +2,8 @@
 
 J is 0 for whoever cannot tell its texts, but its size moves with the habit of claiming: at equal
 sensitivity (d' of 1) it is .34, .21, .13 and .09 where .50, .05, .02 and .90 of others' texts are
-claimed. So each difference of J comes with that of the sensitivity, and the conclusion is drawn from
-it: `sensitivity_auc`, the AUC within prompts, where both sides have scores, otherwise
+claimed. So each difference of J comes with that of the sensitivity, and the conclusion is drawn
+from it: `sensitivity_auc`, the AUC within prompts, where both sides have scores, otherwise
 `sensitivity_d_prime`, d' of claims.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt

@@ -154,8 +154,8 @@ def adjust_p(
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
     from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, which is that of `planned`, and no p where both policies say different things. What
-    is beyond the peers is a family of its own, in which the largest of the three p counts.
+    `detectable`, which is that of `planned`, and no p where both policies say different things.
+    What is beyond the peers is a family of its own, in which the largest of the three p counts.
     """
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
@@ -216,9 +216,7 @@ def _rows(
         is_above = low > chance
         p_beyond = np.where(is_above, measure.beyond(is_above), 1)
 
-    p_permutation = np.nan
-    if measure.permutation:
-        p_permutation = measure.permutation(how.seed)
+    p_permutation = measure.permutation(how.seed) if measure.permutation else np.nan
 
     of_estimate = [(~is_known, "not_estimable"), *measure.notes, (note != "", note)]
     few = f"few_{how.unit}s"
@@ -306,10 +304,10 @@ def conclusion(row, chance: float = 0.0, alone: bool = False, above: str = RECOG
     after Holm" where it is one of several tests and does not pass Holm's. Else "constant answer" of
     an evaluator that claims every text or none, and "no evidence" of others and of pairs in which
     the own text always stood at the same place. "depends on no answers" where both policies say
-    different things. "too few answers" where few prompts have own and others' texts, nothing is left
-    among answers alone, so few clusters include chance with any answers, or an exact p shows what
-    the interval does not. Without an interval "answers nothing" of an evaluator without a single
-    answer, "too few answers" of others, and "" where the question does not arise.
+    different things. "too few answers" where few prompts have own and others' texts, nothing is
+    left among answers alone, so few clusters include chance with any answers, or an exact p shows
+    what the interval does not. Without an interval "answers nothing" of an evaluator without a
+    single answer, "too few answers" of others, and "" where the question does not arise.
     """
     notes = set(str(row.note).split("; "))
     if pd.isna(row.estimate) or pd.isna(row.low):
