@@ -179,8 +179,8 @@ def changes(now: Results, before: Results) -> pd.DataFrame:
 
     Recognition is paired by prompt, identity by template; verdicts of juries are not. Of
     recognition the sensitivity is tested, and J, whose size moves with the habit, is shown as well.
-    p is adjusted for all rows together. Raises `InputError` where the two have no model or no prompt
-    in common.
+    p is adjusted for all rows together. Raises `InputError` where the two have no model or no
+    prompt in common.
     """
     parts = []
     common = [model for model in now.jury if model in before.jury]
