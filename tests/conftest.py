@@ -154,6 +154,12 @@ def holding(key, *folders):
     return [file for file in files if key.encode() in file.read_bytes()]
 
 
+@pytest.fixture(autouse=True)
+def models_given_here_alone(monkeypatch):
+    """Forget after a test which models were given as objects in it, as the end of a program does."""
+    monkeypatch.setattr(models, "GIVEN", dict(models.GIVEN))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only():
     """Make a connection to anywhere else an error that names the address."""
