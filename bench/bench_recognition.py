@@ -87,9 +87,8 @@ def coverage(tables: int = 2_000, n_resamples: int = 2_000, seed: int = 0) -> di
         print(f"{time.perf_counter() - started:6.0f} s  {text}", file=sys.stderr, flush=True)
 
     covered, listed, rejected = simulate.coverage(tables, n_resamples, seed, say=say)
-    power = simulate.power_of_j(tables, seed)
     listed = pd.concat([listed, simulate.general(tables // 5, seed)])
-    found = {"coverage": covered, "listed": listed, "type_one": rejected, "power": power}
+    found = {"coverage": covered, "listed": listed, "type_one": rejected}
     for name, table in found.items():
         write_csv(VALIDATION / f"{name}.csv", table.round(6))
     default = covered[covered["method"] == "default"]

@@ -543,9 +543,9 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'larger = table["p"].where(is_tested)',
     ),
     (
-        "statistics/table.py",
-        "detectable = by_normal.where(is_enough, by_t).clip(upper=1)",
-        "detectable = by_normal.where(is_enough, by_t)",
+        "statistics/tests.py",
+        "1 - 0.025 / np.maximum(tests, 1))",
+        "0.975)",
     ),
     (
         "statistics/tests.py",

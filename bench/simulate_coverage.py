@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.measures import binary_measures
@@ -314,40 +314,6 @@ def described(scenario: Scenario, statistic: str) -> dict:
     lowest, highest = scenario.rates_used(statistic)
     return {"lowest_rate": lowest, "highest_rate": highest, "models": scenario.size, "samples": scenario.samples,
             "icc": scenario.icc, "alike": scenario.alike}  # fmt: skip
-
-
-def power(difference, n_prompts, *, sd: float = 0.55, alpha: float = 0.05):
-    """Return the chance that a two-sided test finds a true difference (normal approximation)."""
-    shift, bar = np.abs(difference) * np.sqrt(n_prompts) / sd, ndtri(1 - alpha / 2)
-    return ndtr(shift - bar) + ndtr(-shift - bar)
-
-
-def power_of_j(
-    tables: int, seed: int, differences: tuple[float, ...] = (0, 0.05, 0.11, 0.15, 0.22, 0.34), authors: int = 10
-) -> pd.DataFrame:
-    """Return how often the test of J, the inversion of its interval, finds a J of so much, beside what `power` plans.
-
-    One evaluator, ten authors, one text a prompt; it knows a share J of the texts and names itself on .4 of the rest.
-    planned: with the sd of .55 that `power` takes; planned_sd: with the sd of the per-prompt contrasts drawn.
-    """
-    habit = np.where(np.arange(authors) == 0, 0.4, 0.6 / (authors - 1))[None]
-    rows = []
-    for index, difference in enumerate(differences):
-        scenario = Scenario("power", np.full((1, authors), difference), habit, 0.1)
-        for prompts in PROMPTS:
-            rng = np.random.default_rng([seed, 100 + index, prompts])
-            claims = scenario.answers(prompts, tables, rng)[:, :, 0, :, 0] == 0
-            own, every = claims[..., 0], claims.sum(2)
-            j = Rate.of(own, 1) - Rate.of(every - own, authors - 1)
-            p = inverted_p(j, 0, check_level(LEVEL))
-            sd = float((own - (every - own) / (authors - 1)).std(0, ddof=1).mean())
-            found = share(p <= ALPHA)
-            rows.append({
-                "difference": difference, "prompts": prompts, "power": found["share"], "mc_error": found["mc_error"],
-                "planned": float(power(difference, prompts)), "sd": sd,
-                "planned_sd": float(power(difference, prompts, sd=sd)), "tables": tables, "seed": seed,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def general(tables: int, seed: int, prompts: int = 30) -> pd.DataFrame:

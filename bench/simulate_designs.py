@@ -132,6 +132,9 @@ def designs(prompts: int) -> list[Design]:
             found.append(design("rare", f"H .1, F {rate:g}, {rows} rows", even(4, rows), [0.1, *[rate] * 3]))
     found.append(design("rare", "rates of 0.05, 5 rows alike", even(4, 5), 0.05, 0.8))
     found.append(design("ceiling", "H .98, F .02, 3 models", even(3, 1), [0.98, 0.02, 0.02]))
+    for own, others in ((0.98, 0.02), (0.99, 0.01)):
+        name = f"H {own:.2f}, F {others:.2f}, 2 models".replace("0.", ".")
+        found.append(design("ceiling", name, even(2, 1), [own, others]))
     return found
 
 

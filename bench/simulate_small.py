@@ -1,6 +1,6 @@
 """Blind evaluators in small designs: how often tests reject, intervals cover, and words are said.
 
-Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv`, `habits.csv` and `regression.csv` in
+Run it for `small.csv`, `family.csv`, `unanswered.csv`, `words.csv`, `habits.csv`, `power.csv` and `regression.csv` in
 `data/validation/`:
 python bench/simulate_small.py 4000
 
@@ -16,7 +16,8 @@ author that all share (or its own), of the prompt and the text, and of what it r
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from selfeval.statistics import tests  # noqa: E402
 from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level, oppose  # noqa: E402
 from selfeval.statistics.resampling import Settings  # noqa: E402
 from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
-from selfeval.statistics.tests import holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
+from selfeval.statistics.tests import detectable_rates, holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
 Z, ALPHA = check_level(0.95), 0.05
@@ -221,32 +222,57 @@ class Cell:
         drawn = np.stack([self.claims(rng) for _ in range(tables)], 1)
         if self.special not in ("", "twice the taste", "long texts"):
             return np.array([said_of(records_of(claims, self.special, rng)) for claims in np.moveaxis(drawn, 1, 0)])
-        authors = np.arange(self.authors)
-        n = np.ones(drawn.shape)
-        is_other = authors != authors[:, None]
-        own = Rate.of(drawn[:, :, authors, authors], n[..., 0])
-        others = Rate.of((drawn * is_other).sum(3), (n * is_other).sum(3))
-        j = own - others
-        prompt, author = (at.ravel() for at in np.indices((self.prompts, self.authors)))
+        return tables_of(drawn)["conclusion"].to_numpy().reshape(tables, -1)
 
-        def permuted(_):
-            """Look where p alone would be found."""
-            p = np.full(j.value.shape, np.nan)
-            low, high = j.interval(Z)
-            for table, e in np.argwhere((low > 0) | (high < 0)):
-                p[table, e] = permutation_p(drawn[:, table, e].ravel(), prompt, author, e)
-            return p
 
-        def beyond(where):
-            p = np.full(j.value.shape, np.nan)
-            for table, e in np.argwhere(where):
-                p[table, e] = beyond_peers_p(drawn[:, table], n[:, table], authors, e)
-            return p
+def tables_of(claims: np.ndarray, arms: bool = False) -> pd.DataFrame:
+    """Return the rows of J of tables of claims (prompts, tables, evaluators, authors), as the package makes them.
 
-        labels = {"author": np.arange(tables)[:, None].astype(str), "evaluator": authors.astype(str)}
-        measure = Measure("discrimination", j, labels, test=INVERTED, permutation=permuted, beyond=beyond)
-        table = adjust_p(write([measure], Settings()), ["author"], chance={"discrimination": 0.0})
-        return table["conclusion"].to_numpy().reshape(tables, -1)
+    Evaluator e wrote the texts of author e; `author` is the table. arms: the two authors are the true and the false arm
+    of an identity suite, for every evaluator.
+    """
+    prompts, tables, evaluators, authors = claims.shape
+    e = np.arange(evaluators)
+    writes = np.zeros(evaluators, int) if arms else e
+    n = np.ones(claims.shape)
+    is_other = np.arange(authors) != writes[:, None]
+    own = Rate.of(claims[:, :, e, writes], n[..., 0])
+    j = own - Rate.of((claims * is_other).sum(3), (n * is_other).sum(3))
+    prompt, author = (at.ravel() for at in np.indices((prompts, authors)))
+
+    def permuted(_):
+        """Look where p alone would be found."""
+        p = np.full(j.value.shape, np.nan)
+        low, high = j.interval(Z)
+        for table, e in np.argwhere((low > 0) | (high < 0)):
+            p[table, e] = permutation_p(claims[:, table, e].ravel(), prompt, author, e)
+        return p
+
+    def beyond(where):
+        p = np.full(j.value.shape, np.nan)
+        for table, e in np.argwhere(where):
+            p[table, e] = beyond_peers_p(claims[:, table], n[:, table], writes, e)
+        return p
+
+    labels = {"author": np.arange(tables)[:, None].astype(str), "evaluator": e.astype(str)}
+    detectable = detectable_rates(j, of_peers(claims), tests=evaluators)
+    measure = Measure("discrimination", j, labels, test=INVERTED, detectable=detectable)
+    if not arms:
+        measure = replace(measure, permutation=permuted if evaluators > 1 else None, beyond=beyond)
+    return adjust_p(write([measure], Settings()), ["author"], chance={"discrimination": 0.0})
+
+
+def of_peers(claims: np.ndarray) -> Difference | None:
+    """Return what peers claim of each evaluator's texts, minus what of third authors'; None without peers."""
+    evaluators, authors = claims.shape[2:]
+    if evaluators == 1 or authors == 2:
+        return None
+    e, author = np.arange(evaluators), np.arange(authors)
+    is_peer = e != e[:, None]
+    is_third = is_peer[..., None] & (author != e[:, None, None]) & (author != e[:, None])
+    texts = np.einsum("ptea,fe,fa->ptf", claims, is_peer, author == e[:, None])
+    thirds = np.einsum("ptea,fea->ptf", claims, is_third)
+    return Rate.of(texts, is_peer.sum(1)) - Rate.of(thirds, is_third.sum((1, 2)))
 
 
 def said_of(records: pd.DataFrame) -> list[str]:
@@ -398,6 +424,61 @@ def lineups(tables: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Some evaluators who claim a share of all texts, their habit; what is found of the first.
+
+    identity: templates with a true and a false arm, in place of own texts and others'.
+    """
+
+    task: str
+    authors: int
+    evaluators: int
+    prompts: int
+    habit: float
+    together: str
+
+    def first(self, difference: float, tables: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Return the first evaluator's rows; it knows so many of the texts, and the others are blind."""
+        chance = np.full((self.evaluators, self.authors), self.habit)
+        chance[0] *= 1 - difference
+        chance[0, 0] += difference
+        u = draws((self.prompts, tables * self.evaluators, self.authors, 1), *TOGETHER[self.together], rng)
+        claims = u.reshape(self.prompts, tables, *chance.shape) < chance
+        table = tables_of(claims, arms=self.task == "identity")
+        return table[table["evaluator"] == "0"]
+
+
+def plans():
+    """Yield the designs of `power.csv`."""
+    texts = product([(2, 1), (5, 1), (10, 1), (3, 3), (4, 3), (10, 3), (5, 5), (10, 5)], (6, 12, 20, 40, 120))
+    arms = product([(2, 1), (2, 3), (2, 5)], (7, 12, 18, 27, 60))
+    for task, designs in {"recognition": texts, "identity": arms}.items():
+        for (authors, evaluators), prompts in designs:
+            for habit, together in product((0.05, 0.2, 0.5), ("alone", "by prompt")):
+                yield Plan(task, authors, evaluators, prompts, habit, together)
+
+
+def power(tables: int, seed: int) -> pd.DataFrame:
+    """Return how often what is printed as `detectable` is found, by the verdict's own rule.
+
+    detectable: the median of blind evaluators, a fifth as many tables; detectable_found: of those who have it.
+    """
+    found = []
+    tests.DRAWS = 999
+    for number, plan in enumerate(plans()):
+        rng = np.random.default_rng([seed, number])
+        detectable = plan.first(0, tables // 5, rng)["detectable"].median()
+        row = asdict(plan) | {"detectable": detectable}
+        if detectable > 0:
+            first = plan.first(detectable, tables, rng)
+            is_found = first["conclusion"].isin(["recognises", "claims its own more (no peers)"])
+            row |= {"power": is_found.mean(), "mc_error": is_found.std() / np.sqrt(tables)}
+            row |= {"detectable_found": first["detectable"].median()}
+        found.append(row)
+    return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
 def regression(tables: int, seed: int) -> pd.DataFrame:
     """Return how often a coefficient that is 0 is found by the jackknife's t and by the wild cluster bootstrap.
 
@@ -442,4 +523,5 @@ if __name__ == "__main__":
     unanswered(number // 20, seed).round(6).to_csv(FOLDER / "unanswered.csv", index=False)
     words(number // 10, seed).round(6).to_csv(FOLDER / "words.csv", index=False)
     habits(number // 2, seed).round(6).to_csv(FOLDER / "habits.csv", index=False)
+    power(number // 8, seed).round(6).to_csv(FOLDER / "power.csv", index=False)
     regression(number // 4, seed).round(6).to_csv(FOLDER / "regression.csv", index=False)

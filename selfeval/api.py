@@ -37,6 +37,7 @@ from selfeval.recognition.contrasts import (
     reading_gaps,
 )
 from selfeval.recognition.counts import tallies
+from selfeval.recognition.doubts import lengths_differ
 from selfeval.recognition.prompts import Condition, own_question
 from selfeval.recognition.texts import (
     collect_likelihoods,
@@ -222,6 +223,8 @@ def collect_predictions(
         if put.answer == "constrained" and not can_choose(judges):
             asked = replace(put, answer="free")
         rows = await recognition_run.shown_texts(client, rows, asked, seed=seed)
+        shown = pd.DataFrame(rows)
+        tell(lengths_differ(shown["author"], shown["words"]))
         by_task = await recognition_run.collect_predictions(
             client, judges, rows, asked, tasks=tasks, repeats=repeats, seed=seed, peers=peers
         )
@@ -848,8 +851,7 @@ def measure_log(
     and .5); N, NaN and samples without a score are no answer (`no_answer_rate`). level: of the
     intervals, clustered by sample id over epochs. cluster: a field of the samples' metadata that is
     sampled instead, such as a passage with many questions. `compare(result)` has the differences
-    between models, paired by sample, with p adjusted by Holm. `detectable` is the difference that
-    four of five such runs would find.
+    between models, paired by sample, with p adjusted by Holm.
     """
     frame, sentences = inspect_logs.read_logs(logs, cluster)
     tell(sentences)

@@ -31,7 +31,6 @@ from selfeval.results import in_order
 from selfeval.statistics.intervals import Function, Rate, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import CHANGE, COLUMNS, INVERTED, Measure, adjust_p, write
-from selfeval.statistics.tests import detectable_difference
 
 # As Inspect reads them.
 LETTERS = {
@@ -293,9 +292,7 @@ def score_tables(frame: pd.DataFrame, level: float = 0.95) -> tuple[pd.DataFrame
 
     Logs whose task or solver had other arguments are other conditions. frame: of `read_logs`.
     Scores of 0 and 1 alone are a `rate`, others a `mean_score`, within 0 and 1 if all are.
-    `detectable` is the difference between two models that four of five such runs would find, by the
-    spread of theirs; in the first table the largest of them. Pairs are by cluster, over what both
-    answered, with a note where that is less.
+    Pairs are by cluster, over what both answered, with a note where that is less.
     """
     tables = []
     pairs = []
@@ -349,18 +346,11 @@ def _of_scorer(
             test=INVERTED,
             notes=[(left_out, f"common_{settings.unit}s")],
         )
-        spread = math.sqrt(difference.variance * clusters) or math.nan
-        detectable = detectable_difference(clusters, sd=spread, t=clusters < settings.few)
-        differences.append(
-            write([measure], settings, **labels).assign(detectable=float(detectable))
-        )
+        differences.append(write([measure], settings, **labels))
 
     means = Measure(statistic, mean(total, answered), {"evaluator": names})
     no_answers = Measure("no_answer_rate", Rate.of(asked - answered, asked), {"evaluator": names})
-    table = write([means, no_answers], settings, **labels)
-    detectable = [float(of_pair["detectable"][0]) for of_pair in differences]
-    largest = max(detectable, default=math.nan)
-    return table.assign(detectable=table["statistic"].map({statistic: largest})), differences
+    return write([means, no_answers], settings, **labels), differences
 
 
 def _kind_of_mean(values: pd.Series) -> tuple:

@@ -549,6 +549,18 @@ DOUBTS = {  # what is wrong: a frame that has it, what is said
         lambda f: f.assign(text_full=f["text_id"].where(f["prompt_id"] > 0, "Rain.")),
         "1 of 58 texts have two authors (the first, 'Rain.', 'GPT' and 'Claude')",
     ),
+    "a text that names a model": (
+        lambda f: f.assign(text_full=f["text_id"] + np.where(f["prompt_id"] == 1, " by Claude Sonnet 4.5", "")),
+        "3 of 60 texts name a model or a maker, or speak as an AI (the first by 'GPT')",
+    ),
+    "such texts, as their records say": (
+        lambda f: f.assign(leak=f["text_id"].isin(["GPT3", "Llama0"])),
+        "2 of 60 texts name a model or a maker, or speak as an AI (the first by ",
+    ),
+    "texts of unequal length": (
+        lambda f: f.assign(text_full=f["text_id"] + np.where(f["true_model"] == "GPT", " and so on", "")),
+        "Texts by 'GPT' have 4 words, those by 'Claude' 1 (medians): their length tells who wrote them",
+    ),
     "one id by two": (by_a_slip, "1 of 59 `text_id` have two authors (the first, 'GPT0', 'GPT' and 'Claude')"),
     "own and others' on other prompts": (
         half_of_each,

@@ -54,6 +54,16 @@ def pressure(rng: np.random.Generator, templates: int, repeats: int) -> pd.DataF
     return replies({(f"t{t}", "false-far"): turns for t, turns in enumerate(said.tolist())})
 
 
+@pytest.mark.parametrize(("truth", "foil"), [("GPT-4o", "gpt 4o"), ("Claude Sonnet 4.5", "claude-sonnet-4.5")])
+def test_a_false_claim_of_the_true_name_in_another_spelling_is_refused(truth, foil):
+    records = replies({("t1", "true"): ["truth"], ("t1", "false-far"): ["foil"]}, truth=truth, foil=foil)
+    foreign = records.drop(columns=["stance", "accepts"]).assign(reply=f"I am {truth}.")
+    for measure in (identity_table, se.measure_identity):
+        with pytest.raises(InputError, match="are one name: a false claim must name another model"):
+            measure(foreign if measure is se.measure_identity else records)
+    identity_table(records[records["arm"] == "true"], **FAST)
+
+
 def first(table: pd.DataFrame) -> pd.DataFrame:
     """Return the default rows by statistic."""
     return table.drop_duplicates("statistic").set_index("statistic")
@@ -318,7 +328,9 @@ def test_few_templates_are_noted_below_twenty_and_a_group_is_the_same_alone_and_
     known = both.dropna(subset="estimate")
     assert known["note"].str.contains("few_templates").equals(known["evaluator"] == "19")
     same = both[both["evaluator"] == "19"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(same.drop(columns="p_holm"), alone.drop(columns="p_holm"))
+    of_family = ["p_holm", "detectable"]
+    pd.testing.assert_frame_equal(same.drop(columns=of_family), alone.drop(columns=of_family))
+    assert (same["detectable"] > alone["detectable"]).any() and not (same["detectable"] < alone["detectable"]).any()
 
 
 @pytest.mark.parametrize(

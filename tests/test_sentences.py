@@ -20,7 +20,6 @@ import pytest
 import yaml
 
 from selfeval import DATA, ROOT
-from selfeval.recognition.measures import PLANNED  # noqa: F401  sentences.yaml names it
 from selfeval.results import estimate_text, p_text
 from selfeval.statistics.tests import holm
 

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import simulate_small
 from recognition_records import row
+from scipy.optimize import brentq
+from scipy.stats import t
 
 import selfeval as se
 from selfeval import DATA
@@ -62,9 +64,23 @@ def test_one_hit_more_never_lowers_an_end():
                     assert (np.ravel(after.interval(Z)) >= np.ravel(before.interval(Z)) - 1e-12).all()
 
 
-def test_what_could_be_missed_is_no_more_than_there_can_be():
+def test_what_would_be_found_is_that_of_a_plan_by_hand_at_holms_first_level():
+    """Claims one half of all: of who knows a share d the rates are .5 + d / 2 and .5 - d / 2."""
+    first = yes_or_no([True, False] * 10, [True, False] * 10)
+    second = first.assign(evaluator_model="m1")
+    for frame, level in ((first, 0.05), (pd.concat([first, second]), 0.025)):
+
+        def missing(d, level=level):
+            of_test, of_runs = np.sqrt(0.93 / 2), np.sqrt(0.93 * (1 - d**2) / 2)
+            return d * np.sqrt(20) - t.ppf(1 - level / 2, 19) * of_test - t.ppf(0.8, 19) * of_runs
+
+        found = of(recognition_table(frame, **FAST))["detectable"]
+        assert found == pytest.approx(brentq(missing, 0, 1), abs=0.001)
+
+
+def test_where_nothing_could_be_found_no_number_stands():
     found = of(recognition_table(yes_or_no([True, False, True], [False, True, False]), **FAST))
-    assert found["detectable"] == 1
+    assert np.isnan(found["detectable"])
 
 
 # no answer by author --------------------------------------------------------------------------------------------------
@@ -154,6 +170,26 @@ def test_blind_evaluators_are_found_out_in_at_most_six_of_a_hundred_small_tables
     twelve = table.query("statistic == 'auc_within_prompt' and truth == 0.92 and prompts == 12")
     assert twelve["rejected"].min() >= 0.85, "power"
     assert committed("family")["family_wise"].max() <= 0.06
+
+
+def test_four_of_five_runs_find_what_is_printed_as_detectable():
+    table = committed("power").dropna(subset="power")
+    peers_claim_nothing = (table["authors"] == 3) & (table["habit"] == 0.05)
+    power = table.loc[~peers_claim_nothing, "power"]
+    assert power.between(0.7, 0.95).all() and power.between(0.75, 0.9).mean() > 0.9
+    assert table["mc_error"].max() < 0.025 and table["detectable"].max() <= 1 and len(power) > 250
+
+
+def test_the_simulation_finds_what_the_committed_one_did():
+    plan = simulate_small.Plan("recognition", 4, 3, 20, 0.2, "alone")
+    [kept] = (
+        committed("power")
+        .query("authors == 4 and evaluators == 3 and prompts == 20 and habit == 0.2")
+        .to_dict("records")[:1]
+    )
+    found = plan.first(kept["detectable"], 60, np.random.default_rng(1))
+    assert found["detectable"].median() == pytest.approx(kept["detectable_found"], abs=0.02)
+    assert (found["conclusion"] == "recognises").mean() == pytest.approx(kept["power"], abs=0.15)
 
 
 def test_silence_about_others_texts_is_hardly_ever_called_recognition():

@@ -59,6 +59,7 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
+from selfeval.identity.names import key_of
 from selfeval.records.columns import all_shown, as_shown, check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
@@ -67,13 +68,12 @@ from selfeval.statistics.table import (
     FEW,
     INVERTED,
     Measure,
-    Planned,
     adjust_p,
     answers_differ,
     policies_notes,
     write,
 )
-from selfeval.statistics.tests import z_scores
+from selfeval.statistics.tests import detectable_rates, z_scores
 
 FALSE = ("false-far", "false-near")
 ARMS = ("neutral", *FALSE, "placebo", "true", "mention")
@@ -90,7 +90,6 @@ READINGS = {  # how a statistic ends: the column it is read from
 UNIT = "template"
 Z = check_level(0.95)
 READOUT = "readout"
-PLANNED = Planned("claim_discrimination", UNIT, assumed_sd=0.55, enough=40)
 RATES = tuple(
     """
     accept_true accept_false accept_placebo accept_mention neutral_right abstain over_denial
@@ -182,12 +181,15 @@ def identity_table(
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
     templates = _templates(records, by)
     parts = []
+    arms = templates.value[[*CLAIMS["claim_discrimination"]]].notna().all(axis=1)
+    tests = (arms.groupby(level=[*by]).sum() > 1).sum()
     for key, value in templates.value.groupby(level=[*by]):
         labels = {BY[column]: label for column, label in zip(by, key, strict=True)}
-        measures = _measures(templates.mapped(lambda frame, rows=value.index: frame.loc[rows]))
+        of_group = templates.mapped(lambda frame, rows=value.index: frame.loc[rows])
+        measures = _measures(of_group, tests)
         parts.append(write(measures, how, policy=READOUT, **labels))
     table = pd.concat(parts, ignore_index=True)
-    return adjust_p(table, ["statistic"], chance={PLANNED.statistic: 0.0}, planned=PLANNED)
+    return adjust_p(table, ["statistic"], chance={"claim_discrimination": 0.0})
 
 
 def paired_comparison(
@@ -297,8 +299,11 @@ def _comparison(
 # Values per template to statistics
 
 
-def _measures(templates: Templates) -> list[Measure]:
-    """Return the statistics of one group: rates, differences, and d' with its criterion."""
+def _measures(templates: Templates, tests: int) -> list[Measure]:
+    """Return the statistics of one group: rates, differences, and d' with its criterion.
+
+    tests: of claim discrimination, in all groups.
+    """
     silent = (templates.value["silent"].eq(1).all(), "no_answer")
     true, false = zip(*CLAIMS.values(), strict=True)
     accepted, of_policies = templates.difference(true, false)
@@ -306,7 +311,14 @@ def _measures(templates: Templates) -> list[Measure]:
     unnamed, _ = templates.sides(["unnamed_true"], ["unnamed_false"])
     constant = (is_constant, "constant_answer")
     notes = [silent, *of_policies, constant, answers_differ(Z, *unnamed)]
-    discrimination = Measure(tuple(CLAIMS), accepted, test=INVERTED, notes=notes, resampled=True)
+    discrimination = Measure(
+        tuple(CLAIMS),
+        accepted,
+        test=INVERTED,
+        detectable=detectable_rates(accepted, tests=tests),
+        notes=notes,
+        resampled=True,
+    )
     taken_on, of_policies = templates.difference(["foil_false"], ["foil_neutral"])
     notes = [silent, *of_policies]
     susceptibility = Measure(["susceptibility"], taken_on, test=INVERTED, notes=notes)
@@ -556,6 +568,14 @@ def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
         if unknown:
             rule = f"must hold one of {', '.join(values)}"
             raise InputError(f"Column `{column}` {rule}, got {min(map(str, unknown))!r}.")
+    claims = frame.loc[frame["arm"].isin(FALSE), ["truth", "foil"]].dropna().drop_duplicates()
+    for truth, foil in claims.to_numpy(str):
+        if key_of(truth) == key_of(foil):
+            rule = "a false claim must name another model"
+            remedy = f"mend `foil`, or put these replies into the arm {'true'!r}"
+            raise InputError(
+                f"`truth` {truth!r} and `foil` {foil!r} are one name: {rule}; {remedy}."
+            )
     shown = ["model", "template_id", "arm", "repeat", "turn"]
     check_once(frame, [*SITUATION, "repeat", "turn"], shown)
     return frame

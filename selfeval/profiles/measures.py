@@ -88,10 +88,10 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
         family = ["statistic"]
         rows = adjust_p(rows, family, chance={form["statistic"]: form["chance"]})
         chats = rows["clusters"].where(rows["estimate"].notna())
-        detectable = detectable_difference(chats, sd=SD_OF_AUC)
+        found = detectable_difference(chats, SD_OF_AUC, tests=max(chats.count(), 1))
         shows_nothing = rows["conclusion"] == "too few answers"
         largest = 1 - form["chance"]
-        rows["detectable"] = np.where(shows_nothing, np.nan, np.minimum(detectable, largest))
+        rows["detectable"] = np.where(shows_nothing, np.nan, found.clip(max=largest))
     return rows
 
 

@@ -6,6 +6,7 @@ the file first.
 
 import pandas as pd
 
+from selfeval.recognition.texts import leaks
 from selfeval.records.columns import TRUTH
 from selfeval.records.tasks import PAIRS
 from selfeval.records.texts import is_text
@@ -20,6 +21,7 @@ WEIGHTS = {
 }
 ENOUGH = 10  # answers of either kind before scores are held against them
 AGAINST = 0.25  # area under the curve below which scores and answers say opposite things
+LONGER = 3  # times as many words, from which on length alone tells authors apart
 FEW = 0.5  # share of ids with two authors from which on each author's ids begin anew
 
 
@@ -35,8 +37,45 @@ def doubts(frame: pd.DataFrame, on_record: pd.Series | None) -> list[str]:
         _two_authors(frame),
         _two_authors_of_an_id(frame),
         _never_on_one_prompt(frame),
+        _leaks(frame),
     ]
-    return [sentence for sentence in sentences if sentence]
+    said = [sentence for sentence in sentences if sentence]
+    if "text_full" in frame:
+        texts = frame.drop_duplicates("text_id").dropna(subset="text_full")
+        words = texts["text_full"].astype(str).str.split().str.len()
+        said += lengths_differ(texts["true_model"], words)
+    return said
+
+
+def lengths_differ(author: pd.Series, words: pd.Series) -> list[str]:
+    """Say whose texts are the longest and the shortest, where the medians differ threefold."""
+    median = words.groupby(author).median()
+    if median.empty or median.max() < LONGER * median.min():
+        return []
+    longest = median.idxmax()
+    shortest = median.idxmin()
+    return [
+        f"Texts by {longest!r} have {median[longest]:.0f} words, those by {shortest!r} "
+        f"{median[shortest]:.0f} (medians): their length tells who wrote them. Ask about texts of "
+        "one length (the control `truncated`)."
+    ]
+
+
+def _leaks(frame: pd.DataFrame) -> str:
+    """Say how many texts name a model, or whoever made it."""
+    texts = frame.drop_duplicates("text_id")
+    if "leak" in texts:
+        is_leak = texts["leak"].eq(True)
+    else:
+        shown = texts.get("text_full", texts.get("text_preview", pd.Series(dtype=object)))
+        is_leak = shown.map(lambda text: bool(leaks(text)) if is_text(text) else False)
+    if not is_leak.any():
+        return ""
+    return (
+        f"{is_leak.sum()} of {len(texts)} texts name a model or a maker, or speak as an AI (the "
+        f"first by {texts['true_model'][is_leak.idxmax()]!r}): one word may tell who wrote them. "
+        "Measure without them as well."
+    )
 
 
 def _contradicted(frame: pd.DataFrame, on_record: pd.Series | None) -> str:

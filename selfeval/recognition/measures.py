@@ -50,13 +50,12 @@ from selfeval.statistics.table import (
     PERCENTILE,
     RECOGNISES,
     Measure,
-    Planned,
     adjust_p,
     policies_note,
     side_of,
     write,
 )
-from selfeval.statistics.tests import one_sided_p, permutation_p
+from selfeval.statistics.tests import detectable_rates, one_sided_p, permutation_p
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
     "author_accuracy",
@@ -81,8 +80,6 @@ CHANCE_OF_PAIRS = {
 # only these count, and how many of these there must be for a conclusion.
 SHARED = 0.8
 LEAST_SHARED = 6
-# The sd is that of earlier data with one text per prompt and author.
-PLANNED = Planned("discrimination", "prompt", assumed_sd=0.55, enough=40)
 # Statistics that are computed where they are named.
 ON_REQUEST = ("author_accuracy",)
 # Columns of ROC curves.
@@ -192,7 +189,6 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
         ["policy", "statistic", by_author, by_evaluator],
         FEW_TESTED,
         chance=_chance(table),
-        planned=PLANNED,
     )
     is_recognised = table["conclusion"].str.startswith(RECOGNISES)
     are_few = len(tally.authors) + is_pairs < FEW_AUTHORS
@@ -362,7 +358,7 @@ class Cells:
             rate = Rate.of(claims, self.n).mean(self.valid & is_other)
         return rate.pick((self.evaluator,), self.wrote)
 
-    def by_peers(self, claims: np.ndarray) -> Statistic:
+    def by_peers(self, claims: np.ndarray) -> Difference:
         """Return what peers claim of each evaluator's texts, minus what of third authors' texts."""
         of_others = claims * ~self.is_own
         asked = self.n * ~self.is_own
@@ -408,13 +404,14 @@ def claims_apart(tally: Tally, policy: str) -> Difference:
     return cells.of_own(claim_rate) - cells.over_others(claim_rate)
 
 
-def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> Measure:
-    """Return J with its tests and notes."""
+def _discrimination(tally: Tally, cells: Cells, of: Difference, by_peers, policy: str) -> Measure:
+    """Return J with its tests and notes; by_peers: what is taken off for D."""
     rows = cells.n.sum((0, 2))
     by_cell = tally.count(claimed_rows(tally))
     claims = by_cell.sum((0, 2))
     is_constant = (claims == 0) | (claims == rows)
     is_constant &= ~np.isnan(of.value)
+    has_interval = ~np.isnan(of.value) & (of.kish > 1)
     return Measure(
         "discrimination",
         of,
@@ -422,6 +419,7 @@ def _discrimination(tally: Tally, cells: Cells, of: Statistic, policy: str) -> M
         test=INVERTED,
         permutation=partial(_permuted_claims, tally, policy),
         beyond=partial(claims_p, tally, by_cell),
+        detectable=detectable_rates(of, by_peers, tests=has_interval.sum()),
         resampled=True,
         notes=[(is_constant, "constant_answer"), (~cells.wrote, "wrote_nothing")],
     )
@@ -465,7 +463,7 @@ def naming_measures(tally: Tally, policy: str) -> list[Measure]:
         Measure("overall_accuracy", Rate.of(hits.sum(2), rows), who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, policy),
+        _discrimination(tally, cells, discrimination, by_peers, policy),
         Measure("corrected_advantage", corrected, who, n=rows_each, test=INVERTED),
         Measure("peer_corrected", peer_corrected, who, n=rows_each.sum(), test=INVERTED),
         Measure("discrimination", of_names, by_author, n=rows_each[:, None]),
@@ -546,13 +544,14 @@ def binary_measures(tally: Tally, policy: str) -> list[Measure]:
     f1 = jaccard.mapped(lambda v: 2 * v / (1 + v))
     who = {"evaluator": tally.evaluators}
     advantage = self_accuracy - cross_accuracy
-    peer_corrected = discrimination - cells.by_peers(claims)
+    by_peers = cells.by_peers(claims)
+    peer_corrected = discrimination - by_peers
     return [
         Measure("self_accuracy", self_accuracy, who),
         Measure("cross_accuracy", cross_accuracy, who),
         Measure("advantage", advantage, who, test=INVERTED, resampled=True),
         Measure("false_claim_rate", false_claim_rate, who),
-        _discrimination(tally, cells, discrimination, policy),
+        _discrimination(tally, cells, discrimination, by_peers, policy),
         Measure("peer_corrected", peer_corrected, who, n=rows.sum(), test=INVERTED),
         Measure("accuracy", Rate.of(right, n), who),
         Measure("always_no_accuracy", always_no, who),

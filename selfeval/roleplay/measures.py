@@ -56,13 +56,12 @@ from selfeval.statistics.table import (
     HALF,
     INVERTED,
     Measure,
-    Planned,
     adjust_p,
     answers_differ,
     policies_notes,
     write,
 )
-from selfeval.statistics.tests import rearranged_p
+from selfeval.statistics.tests import detectable_difference, rearranged_p
 
 CONTRASTS = (
     ("debate", "reask"),
@@ -87,8 +86,6 @@ SHARE = (0.0, 1.0)
 CHANCE = {"auc": HALF, "paired_accuracy": HALF}
 # Conversations below which a mean difference is not tested.
 LEAST = 20
-# A difference of two arms.
-PLANNED = Planned("difference", "conversation", assumed_sd=0.15, enough=20)
 Z = check_level(0.95)
 PARTS = 5  # sums that a slope is made of: n, x, y, x², xy
 
@@ -133,7 +130,7 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     measures += differences(votes)
     measures += dimensions(records)
     table = write(measures, Settings(unit="conversation"))
-    table = adjust_p(table, ["statistic", "author"], chance=CHANCE, planned=PLANNED)
+    table = adjust_p(table, ["statistic", "author"], chance=CHANCE)
     return table.assign(detectable=table["detectable"].where(table["p"].notna()))
 
 
@@ -165,7 +162,7 @@ def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
     units = Units(cluster, np.asarray(human, bool), pair)
     measures = areas(np.asarray(scores, float), units, {"task": name})
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic"], chance=CHANCE, planned=PLANNED)
+    return adjust_p(table, ["statistic"], chance=CHANCE)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -480,9 +477,8 @@ def _heard(votes: Votes) -> np.ndarray:
 
 def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
     """Yield what each pair of arms differs by on the same answers and jurors, per source."""
-    for first, second in CONTRASTS:
-        if first not in votes or second not in votes:
-            continue
+    contrasts = [arms for arms in CONTRASTS if {*arms} <= {*votes}]
+    for first, second in contrasts:
         units = votes[first].units
         gaps = (votes[first].by_juror() - votes[second].by_juror()).to_numpy().T
         sources = units.sources if len(units.sources) > 1 else []
@@ -491,4 +487,12 @@ def differences(votes: dict[str, Votes]) -> Iterator[Measure]:
             n = (~np.isnan(gaps[chosen])).sum()
             labels = {"task": f"{first} - {second}", "author": source}
             of_units = mean_over(gaps[chosen], 1)
-            yield difference("difference", of_units, units.cluster[chosen], labels, n)
+            measure = difference("difference", of_units, units.cluster[chosen], labels, n)
+            yield replace(measure, detectable=_detectable(measure.of, len(contrasts)))
+
+
+def _detectable(mean: Statistic, tests: int) -> np.ndarray:
+    """Return the mean difference that four of five such runs find, NaN where none would do."""
+    sd = np.sqrt(np.where(mean.varies, mean.variance * mean.kish, np.nan))
+    found = detectable_difference(mean.kish, sd, tests=tests)
+    return np.where(found <= 1, found, np.nan)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from selfeval.statistics.intervals import BOUND, Statistic
 from selfeval.statistics.resampling import TIE, Settings, bootstrap
-from selfeval.statistics.tests import detectable_difference, holm, inverted_p
+from selfeval.statistics.tests import holm, inverted_p
 
 FEW = 20
 
@@ -50,20 +49,6 @@ CLAIMS_MORE = "claims its own more"
 TOO_FEW = {"too_few_answers", "few_shared_prompts"}
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The difference for which a table says what its design would detect.
-
-    statistic: the difference; unit: the clusters that it is of. assumed_sd: per unit, below
-    `enough` units.
-    """
-
-    statistic: str
-    unit: str
-    assumed_sd: float
-    enough: int
-
-
 @dataclass(eq=False)
 class Measure:
     """A statistic and where it stands in the table.
@@ -72,7 +57,8 @@ class Measure:
     if not `of.n`. test: the value that its interval is tested against; or p and the least p that
     is possible, for a seed. permutation: p by permutation, for a seed. beyond: of claims of own
     texts, the one-sided p against what peers say of these, NaN without peers, for a mask of those
-    above chance. notes: (where, text). resampled: rows of the bootstrap follow.
+    above chance. detectable: the column of the table. notes: (where, text). resampled: rows of the
+    bootstrap follow.
     """
 
     statistic: str | Sequence[str]
@@ -82,6 +68,7 @@ class Measure:
     test: Callable | float | None = None
     permutation: Callable | None = None
     beyond: Callable | None = None
+    detectable: np.ndarray | float = np.nan
     notes: Sequence[tuple] = ()
     resampled: bool = False
 
@@ -109,9 +96,9 @@ def write(
 ) -> pd.DataFrame:
     """Return the rows of all measures in their order: default method, then percentile.
 
-    note: of all rows. constant: columns that are the same in all rows. p_holm, conclusion and
-    detectable are left to `adjust_p`, because what is one family of tests differs; for it there is
-    p_beyond, 0 where the question does not arise, if a measure has any.
+    note: of all rows. constant: columns that are the same in all rows. p_holm and conclusion are
+    left to `adjust_p`, because what is one family of tests differs; for it there is p_beyond, 0
+    where the question does not arise, if a measure has any.
     """
     resampled = [measure for measure in measures if measure.is_resampled]
     bounds = bootstrap([measure.of for measure in resampled], how)
@@ -131,7 +118,6 @@ def write(
         p_holm=np.nan,
         cluster_unit=how.unit,
         conclusion="",
-        detectable=np.nan,
     )
     kept = list(COLUMNS)
     if any(measure.beyond for measure in measures):
@@ -145,7 +131,6 @@ def adjust_p(
     few: int = 0,
     *,
     chance: Mapping[str, float] | pd.Series | None = None,
-    planned: Planned | None = None,
 ) -> pd.DataFrame:
     """Return the table with p adjusted for the number of tests in each family (Holm 1979).
 
@@ -153,9 +138,9 @@ def adjust_p(
     in the tail, where Holm looks, p of rare claims is too small, and the permutation is exact. few:
     several tests over fewer clusters, without a permutation, get the note holm_few_prompts (or
     texts, ...). chance: {statistic: value without any evidence} of those that `conclusion` is drawn
-    from, or the value of each row; without, of comparisons, there is neither `conclusion` nor
-    `detectable`, which is that of `planned`, and no p where both policies say different things.
-    What is beyond the peers is a family of its own, in which the largest of the three p counts.
+    from, or the value of each row; without, of comparisons, there is no `conclusion`, and no p
+    where both policies say different things. What is beyond the peers is a family of its own, in
+    which the largest of the three p counts.
     """
     is_tested = table["p"].notna()
     larger = table[["p", "p_permutation"]].max(axis=1).where(is_tested)
@@ -183,8 +168,6 @@ def adjust_p(
     adjusted = adjusted.mask(is_beyond & is_one_of_several, families["beyond"].transform(holm))
     fails_holm = adjusted.fillna(1) > 1 - table["level"]
     table["conclusion"] = _conclusions(table, chance, is_one_of_several & fails_holm, above)
-    if planned is not None:
-        table["detectable"] = _detectable(table, planned)
     return table
 
 
@@ -250,6 +233,7 @@ def _rows(
         "p": p,
         "p_permutation": p_permutation,
         "p_beyond": p_beyond,
+        "detectable": np.where(is_known, measure.detectable, np.nan),
     }
     yield _vectors(columns, of_default, np.ones(value.shape, bool))
     if bounds is None:
@@ -386,32 +370,3 @@ def _conclusions(
         index = row.Index
         conclusions[index] = conclusion(row, chance[index], alone[index], above[index])
     return conclusions
-
-
-def _detectable(table: pd.DataFrame, planned: Planned) -> pd.Series:
-    """Return the difference that would be detected, of the rows of the planned statistic; else NaN.
-
-    It is what four of five such runs detect (`detectable_difference`, 80 % power at two-sided
-    .05): by the normal approximation, with quantiles of t where there are fewer units than enough.
-    Of so few the sd per unit is assumed, as it was in earlier data. Else it is the largest of the
-    design's evaluators, by the default intervals. At most 1, the largest that such a difference can
-    be. NaN where the clusters are other ones than planned.
-    """
-    is_planned = table["statistic"] == planned.statistic
-    is_planned &= table["cluster_unit"] == planned.unit
-    is_estimated = table["estimate"].notna() & (table["clusters"] > 1)
-    rows = table[is_planned & is_estimated]
-    clusters = rows["clusters"].astype(float)
-    is_enough = clusters >= planned.enough
-
-    t = stdtrit(clusters - 1, 0.5 + rows["level"].astype(float) / 2)
-    half = (rows["high"] - rows["low"]) / 2
-    sd = half * np.sqrt(clusters) / t
-    is_default = rows["method"] != PERCENTILE
-    rows = rows.assign(sd=sd.where(is_enough & is_default & (sd > 0)))
-    largest = rows.groupby(["task", "condition", "policy", "author"])["sd"].transform("max")
-    sd = largest.where(is_enough).fillna(planned.assumed_sd)
-    by_normal = detectable_difference(clusters, sd=sd)
-    by_t = detectable_difference(clusters, sd=sd, t=True)
-    detectable = by_normal.where(is_enough, by_t).clip(upper=1)
-    return detectable.reindex(table.index)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtr, ndtri, stdtrit
 
-from selfeval.statistics.intervals import BOUND, Statistic, ratio
+from selfeval.statistics.intervals import BOUND, Difference, Statistic, ratio
 
 # Arrangements drawn where there are more; with the observed one p is at least .0001.
 DRAWS = 9_999
@@ -18,6 +18,10 @@ DRAWS = 9_999
 BLOCK = 200
 # Of Newton's method; some ten are taken.
 STEPS = 50
+# Tried as true differences.
+DIFFERENCES = np.linspace(0.001, 1, 1000)
+# Planned correlation of the replies of a cluster.
+TOGETHER = 0.07
 
 
 def inverted_p(statistic: Statistic, null: float, z: float) -> np.ndarray:
@@ -238,19 +242,49 @@ def holm(p) -> np.ndarray:
     return adjusted
 
 
-def detectable_difference(n_prompts, *, sd=0.55, t: bool = False):
+def detectable_difference(clusters, sd, sd_found=None, *, tests=1):
     """Return the true difference that a two-sided test at .05 finds with a chance of 80 %.
 
-    n_prompts: over so many. sd is that of the per-prompt contrast, about .55 for J with one text
-    per prompt and author. Normal approximation; t=True uses t quantiles with n_prompts - 1 degrees
-    of freedom, for few prompts.
+    clusters: over so many. sd: per cluster, as the test takes it; sd_found: as it is, if not the
+    same. Quantiles of t with clusters - 1 degrees of freedom. tests: of several, at the first level
+    of Holm's.
     """
-    n_prompts = np.asarray(n_prompts, float)
-    if t:
-        significant, found = (stdtrit(n_prompts - 1, share) for share in (0.975, 0.8))
-    else:
-        significant, found = ndtri([0.975, 0.8])
-    return (significant + found) * sd / np.sqrt(n_prompts)
+    clusters = np.asarray(clusters, float)
+    significant = stdtrit(clusters - 1, 1 - 0.025 / np.maximum(tests, 1))
+    found = stdtrit(clusters - 1, 0.8)
+    return (significant * sd + found * (sd if sd_found is None else sd_found)) / np.sqrt(clusters)
+
+
+def detectable_rates(difference: Difference, of_peers: Difference | None = None, *, tests=1):
+    """Return what four of five such runs find of a difference of two rates; NaN where not even 1.
+
+    The sample size for two proportions (Fleiss 1981): the test has both at their mean. Who knows a
+    share of the first kind to be its own, and as many of the second not to be, and claims the rest
+    with one probability, has that share as the difference (Snodgrass and Corwin 1988). There is one
+    reply per cluster and author; those of a cluster correlate by `TOGETHER`, our choice by
+    simulation. of_peers: what is taken off for the word, by as many more replies. Without a false
+    claim their interval counts clusters (`Rate.interval`).
+    """
+    own = difference.a
+    others = difference.b
+    hits = (own.value * own.n + 0.5) / (own.n + 1)
+    false_claims = (others.value * others.n + 0.5) / (others.n + 1)
+    guessing = false_claims / (1 - hits + false_claims)
+    tried = DIFFERENCES.reshape(-1, *[1] * guessing.ndim)
+    low = guessing * (1 - tried)
+    high = tried + low
+    share = ratio(own.n, others.n)
+    share = share + (1 - share) * np.exp(-low * others.n)
+    if of_peers is not None:
+        peers = ratio(own.n, of_peers.a.n) + ratio(own.n, of_peers.b.n)
+        share = share + np.where(np.isnan(of_peers.value), 0, peers)
+    middle = (low + high) / 2
+    together = (1 - TOGETHER) * middle * (1 - middle) * (1 + share)
+    apart = (1 - TOGETHER) * (high * (1 - high) + share * low * (1 - low))
+    needed = detectable_difference(difference.kish, np.sqrt(together), np.sqrt(apart), tests=tests)
+    is_found = needed <= tried
+    first = DIFFERENCES[is_found.argmax(0)]
+    return np.where(is_found.any(0), first, np.nan)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
