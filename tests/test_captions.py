@@ -164,7 +164,7 @@ def j_finds_skill_and_a_rewards_a_habit():
 def the_default_covers_where_others_fail():
     rows = read("validation/coverage").query("statistic == 'discrimination' and prompts <= 50")
     least = rows.groupby("method")["coverage"].min()
-    assert least["default"] > 0.91 > 0.7 > least.drop("default").max()
+    assert least["default"] > 0.87 > 0.7 > least.drop("default").max()
 
 
 @finding("t:registered")
