@@ -17,7 +17,6 @@ Published    EvalRunner runs a configuration of the published form; save_results
 Its scripts  Provider, MockProvider, AdversarialMockProvider, Message, ModelResponse, ProviderError
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
-Logs         measure_log reads those of Inspect AI
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
@@ -55,7 +54,6 @@ _OFFERED = {
         "measure_identity",
         "measure_jury",
         "measure_existence",
-        "measure_log",
         "controls",
     ),
     "profiles.profile": ("profile",),

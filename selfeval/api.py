@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from selfeval import inspect_logs, results, stats
+from selfeval import results, stats
 from selfeval.errors import InputError, check_one_of, check_whole, meant_by
 from selfeval.estimates.summaries import silence
 from selfeval.existence import run as existence
@@ -834,28 +834,3 @@ def _seat_names(seats: Iterable[str], names: Mapping[str, str]) -> dict[str, str
             if seat.startswith((f"{model} (", f"{model} #")):
                 displays[seat] = display + seat.removeprefix(model)
     return displays
-
-
-# --- logs of other tools
-
-
-@verb
-def measure_log(
-    logs: str | Path | Sequence[str | Path], *, level: float = 0.95, cluster: str = ""
-) -> Estimates:
-    """Return the rate or mean score of each model in logs of Inspect AI.
-
-    One row per model, scorer and statistic.
-
-    logs: a file (`.json`, `.eval`), a folder, or several. Scores are numbers, or C, I and P (1, 0
-    and .5); N, NaN and samples without a score are no answer (`no_answer_rate`). level: of the
-    intervals, clustered by sample id over epochs. cluster: a field of the samples' metadata that is
-    sampled instead, such as a passage with many questions. `compare(result)` has the differences
-    between models, paired by sample, with p adjusted by Holm.
-    """
-    frame, sentences = inspect_logs.read_logs(logs, cluster)
-    tell(sentences)
-    table, paired = inspect_logs.score_tables(frame, level)
-    result = estimates_of("log", table, {"paired": paired}, frame, _names(frame, "model"))
-    tell(silence(result))
-    return result

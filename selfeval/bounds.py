@@ -41,7 +41,7 @@ def check_lines(path: Path, file) -> None:
 
 
 def check_zip(path: Path) -> None:
-    """Refuse a zip archive (also .xlsx and .eval) that unpacks to too much."""
+    """Refuse a zip archive (also .xlsx) that unpacks to too much."""
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:  # no more is read of a part than it says

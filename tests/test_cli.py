@@ -48,7 +48,6 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/id
     (["sweep", ROOT / "notebooks/sweeps/demo.yaml", "--max-cost", "inf"], 1, "must be a finite number"),
     ([*IDENTITY, "--repeats", 99999999999999999999], 2, "not in the range 1<=x<=10000"),
     (["roleplay", "--output_file_path", "x.json", "--temperature", "-1"], 2, "not in the range x>=0"),
-    (["measure", "nowhere.json"], 2, "'nowhere.json' does not exist"),
     (["report", "nowhere"], 1, "There is no notebook below nowhere to report; name a sweep's"),
     (["identity", "nowhere.json"], 2, "Missing option '--models'"),
     (["recognise", "nowhere.csv", "--models", "sim/good"], 1, "There is no file or corpus 'nowhere.csv'"),

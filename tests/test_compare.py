@@ -1,6 +1,4 @@
-"""Two results against each other: paired by prompt, template or sample, first minus second."""
-
-import json
+"""Two results against each other: paired by prompt or template, first minus second."""
 
 import numpy as np
 import pandas as pd
@@ -109,33 +107,16 @@ def test_controls_are_in_no_difference_of_two_results_on_identity():
     assert len(changed) and (changed["estimate"].dropna() == 0).all()
 
 
-def log(folder, name, values, model="m"):
-    samples = [{"id": k, "scores": {"s": {"value": value}}} for k, value in enumerate(values)]
-    made = {"version": 2, "status": "success", "eval": {"model": model, "task": "t"}, "samples": samples}
-    (folder / f"{name}.json").write_text(json.dumps(made))
-    return se.measure_log(folder / f"{name}.json")
-
-
-def test_logs_are_paired_by_sample(tmp_path, capsys):
-    may, november = log(tmp_path, "may", [1, 1, 1, 0] * 5), log(tmp_path, "november", [1, 0, 1, 0] * 6)
-    [gap] = se.compare(may, november).to_dict("records")
-    assert gap["estimate"] == pytest.approx(0.25) and gap["clusters"] == 20 and gap["p_holm"] == gap["p"]
-    assert "the samples that both results have, 20; 4 in one alone" in capsys.readouterr().out
-    assert se.compare(november, may)["estimate"].item() == pytest.approx(-0.25)
-    assert se.compare(may, may)["estimate"].item() == 0
-
-
 def test_what_cannot_be_paired_is_refused(may, tmp_path):
-    logs = log(tmp_path, "log", [1, 0, 1])
     se.save(may, tmp_path / "saved")
     [read] = se.read_results(tmp_path / "saved")
     existence = se.measure_existence(se.ask_existence("sim/existence-knows", names=2, templates=1))
     cases = [
-        ((may, logs), "different kinds, 'recognition' and 'log'"),
-        ((logs, log(tmp_path, "other", [1, 0], model="n")), "share no evaluator: the first has m, the second n"),
+        ((may, existence), "different kinds, 'recognition' and 'existence'"),
+        ((may, recognition(own_right=12, evaluators=("c",))), "share no evaluator: the first has a, b, the second c"),
         ((may, recognition(own_right=12, first_prompt=100)), "share no prompt"),
         ((may, read), "The second result was read from CSV, without the records"),
-        ((existence, existence), "'existence' are not paired with another; recognition, identity, log are"),
+        ((existence, existence), "'existence' are not paired with another; recognition, identity are"),
         ((may, may.records), "measure it first"),
         ((may, may, "a"), "`other` names an evaluator"),
     ]

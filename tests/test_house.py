@@ -21,7 +21,6 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("api",),
     ("estimates",),
     ("stats",),
-    ("inspect_logs",),
     ("figures",),
     ("simulated",),
     APART,

@@ -73,9 +73,6 @@ class World(SimpleNamespace):
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
         profile = se.profile("my/a", corpus=self.texts, jurors="my/b", **SMALL)
         self.earlier = profile.save(folder / "earlier")
-        self.logs = folder / "log.json"
-        samples = [{"id": k, "metadata": {"prompt": k % 3}, "scores": {"s": {"value": k % 2}}} for k in range(9)]
-        self.logs.write_text(json.dumps({"version": 2, "eval": {"model": "m", "task": "t"}, "samples": samples}))
 
     def seen(self, call, *, refused=False, **server):
         """Return what a call asks, returns, prints and writes, as one text; call: takes a folder to write to.
@@ -206,8 +203,6 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
-        "measure_log": ({"logs": w.logs}, {"level": 0.9, "cluster": "prompt"}),
-        "save": ({"result": w.result, "out": OUT}, {"form": "inspect"}),
         "plot": ({"result": w.result}, {"kind": "claimed", "ax": Figure().subplots()}),
         "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),

@@ -146,7 +146,6 @@ def test_every_command_target_and_notebook_is_on_a_page():
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_snippets_run_and_print_what_they_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(THEIRS, tmp_path, dirs_exist_ok=True))
-    shutil.copytree(THEIRS.parent / "inspect", tmp_path / "inspect")
     for block in blocks(page, "python"):
         if "data/runs/curve" in block:  # test_pooled.py runs the sweep that it reads
             continue

@@ -144,13 +144,6 @@ def test_who_gives_no_answer_at_all_is_named_by_every_verb(kind, capsys):
     assert f"{said} (no answer: 100 %).\n" in capsys.readouterr().out
 
 
-def test_who_has_no_score_in_a_log_is_named_too(tmp_path, capsys):
-    se.save(of_texts(), tmp_path / "logs", form="inspect")
-    capsys.readouterr()
-    se.measure_log(tmp_path / "logs")
-    assert "never: no sample has a score (no answer: 100 %).\n" in capsys.readouterr().out
-
-
 def test_who_denies_everything_has_answered_and_accepts_no_claim(capsys):
     result = se.measure_identity(se.ask_identity("sim/identity-denies-all", limit=20), n_resamples=50)
     assert "100 %" not in capsys.readouterr().out

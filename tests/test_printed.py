@@ -65,7 +65,7 @@ def folder(tmp_path, server):
         if given.is_file() and place.parts[0] not in ("runs", "store", "report"):
             (tmp_path / "data" / place).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "data" / place).symlink_to(given)
-    for given in (*THEIRS.iterdir(), THEIRS.parent / "inspect", ROOT / "notebooks"):
+    for given in (*THEIRS.iterdir(), ROOT / "notebooks"):
         (tmp_path / given.name).symlink_to(given)
     authors = ("GPT-4.1", "Claude Sonnet 4")
     rows = [(author, prompt, f"{author} on {prompt}") for author in authors for prompt in ("rain", "snow")]

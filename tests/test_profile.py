@@ -176,15 +176,13 @@ def test_a_verdict_is_quoted_as_right_or_wrong_where_it_takes_a_side(everybody, 
 def test_what_is_kept_is_read_again_and_measures_the_same(everybody, tmp_path):
     folder = everybody.save(tmp_path / "out")
     names = {file.name for file in folder.iterdir()}
-    assert {"profile.html", "profile.png", "profile.svg", "profile.csv", "quotes.csv", "inspect"} <= names
+    assert {"profile.html", "profile.png", "profile.svg", "profile.csv", "quotes.csv"} <= names
     again = measure(read_answers(folder))
     assert isinstance(again, Results)
     for model in EVERYBODY:
         for question in ROWS:
             was, now = (results.of(question, model) for results in (everybody.results, again))
             pd.testing.assert_frame_equal(pd.DataFrame(was), pd.DataFrame(now))
-    logs = se.measure_log(folder / "inspect")
-    assert {*EVERYBODY} <= {*logs["evaluator"]}
 
 
 def test_the_page_loads_nothing_and_shows_what_a_model_hides(world, tmp_path):

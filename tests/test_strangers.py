@@ -30,7 +30,6 @@ from written_files import run_command
 from selfeval import DATA, ROOT, bounds, sweep
 from selfeval.cli import main
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.inspect_logs import read_logs
 from selfeval.paths import is_open_to_others, write_whole
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
@@ -267,13 +266,11 @@ def test_a_file_is_open_to_others_who_can_read_it_and_enter_all_folders_above(fo
         shutil.rmtree(above)
 
 
-def test_a_log_and_recorded_replies_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
+def test_recorded_replies_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
     monkeypatch.setattr(bounds, "UNPACKED", 1_000_000)
-    (tmp_path / "a.eval").write_bytes(zipped(b" " * 3_000_000))
     (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(b" " * 3_000_000))
-    for read in (lambda: read_logs(tmp_path / "a.eval"), lambda: store.import_file(tmp_path / "a.jsonl.xz")):
-        with pytest.raises(InputError, match="unpacks to more than 1 MB"):
-            read()
+    with pytest.raises(InputError, match="unpacks to more than 1 MB"):
+        store.import_file(tmp_path / "a.jsonl.xz")
 
 
 BOMB = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]

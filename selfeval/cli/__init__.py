@@ -4,7 +4,6 @@ from selfeval.cli import (  # noqa: F401  each adds its commands
     conversations,
     doctor,
     identity,
-    logs,
     store,
     studies,
     sweeps,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from selfeval import inspect_logs, stats
+from selfeval import stats
 from selfeval.errors import InputError, check_one_of
 from selfeval.figures.estimates import Estimates, check_measured, estimates_of
 from selfeval.identity.measures import RATES, READINGS
@@ -20,8 +20,8 @@ def compare(result: Estimates, by: str | Estimates = "evaluator", other: str = "
     by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the
     conditions that differs, such as "told"; or one evaluator, to see its pairs alone, or that with
     `other`; or a second result, such as the same models in November and in May: each evaluator that
-    both have, `result` minus the second. Pairs are made by prompt, template or sample, over those
-    that both have, so that what is easy or hard for all cancels.
+    both have, `result` minus the second. Pairs are made by prompt or template, over those that both
+    have, so that what is easy or hard for all cancels.
     """
     check_measured("compare", result)
     if isinstance(by, pd.DataFrame):
@@ -73,7 +73,6 @@ class Pairing:
 PAIRINGS = {
     "recognition": Pairing("evaluator_model", "prompt", ("prompt_id", "prompt_used", "text_id")),
     "identity": Pairing("model", "template", ("template_id",)),
-    "log": Pairing("model", "sample", ("cluster",)),
 }
 
 
@@ -91,8 +90,6 @@ def _compare_results(first: Estimates, second: Estimates) -> Estimates:
     left_out: list[str] = []
     if first.kind == "recognition":
         table, left_out = stats.result_contrasts(ours, theirs, level=level)
-    elif first.kind == "log":
-        table, left_out = inspect_logs.log_differences(ours, theirs, level)
     else:
         asked = [frame[frame["control_of"].isna()] for frame in frames]
         claims = [f"claim_discrimination{reading}" for reading in READINGS]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from selfeval import inspect_logs, stats
+from selfeval import stats
 from selfeval.bounds import read_yaml
 from selfeval.errors import InputError
 from selfeval.figures.estimates import (
@@ -29,18 +29,13 @@ from selfeval.records import tables as record_files
 MAIN = {f"{file_of(kind)}.csv": kind for kind in KINDS}
 
 
-def save(result: Estimates, out: str | Path, *, form: str = "") -> Path:
+def save(result: Estimates, out: str | Path) -> Path:
     """Write a result to a folder below data/ and return it: a CSV per table, and its main figure.
 
     Answers about texts and verdicts of juries are kept by the verb that asks, with `out`; other
-    records are written here. `read_results` and `runs` read the CSVs again. form: instead of these,
-    write logs of Inspect AI ("inspect") of the answers to questions of authorship, replies on
-    identity or verdicts behind a result, or of these as they were returned, with their messages;
-    `measure_recognition` reads such logs as predictions.
+    records are written here. `read_results` and `runs` read the CSVs again.
     """
     folder = record_files.data_path(out)
-    if form:
-        return inspect_logs.save_as(form, result, folder)
     check_measured("save", result)
     _check_kept(result.kind, folder)
     if result.kind in ("identity", "existence"):

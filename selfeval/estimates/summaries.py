@@ -30,7 +30,7 @@ JURY_COLUMNS = {
     "evaluator": "juror",
 }
 # what it means that somebody answers nothing, where it is not that no reply can be read
-SILENT = {"identity": "no probe says who it is", "log": "no sample has a score"}
+SILENT = {"identity": "no probe says who it is"}
 UNREAD = "no reply holds an answer that can be read"
 # why a number is missing, by its note
 MISSING = {

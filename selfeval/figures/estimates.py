@@ -56,9 +56,8 @@ KINDS = {
     ),
     "jury": Kind(("jury", "verdicts"), ("auc", "paired_accuracy", "difference")),
     "existence": Kind(("existence",)),
-    "log": Kind(("log", "paired")),
 }
-FILES = {"log": "inspect_log", "recognition": "self_recognition", "verdicts": "verdict_scores"}
+FILES = {"recognition": "self_recognition", "verdicts": "verdict_scores"}
 NO_ANSWER = ("no_answer_rate", "error_rate")  # how often there is no answer, by kind of result
 TEXT = {  # columns that hold text, empty where there is nothing to say
     *"evaluator author task condition policy statistic method cluster_unit note conclusion".split(),

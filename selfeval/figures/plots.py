@@ -231,14 +231,6 @@ def of_names(label: str, *statistics: str, null: float | None = 0.0) -> Callable
     return draw
 
 
-def scores(tables: Mapping, names: Mapping) -> Drawing | None:
-    """Draw the rate or mean score of each model of a log, or the differences of models."""
-    rows = estimates(tables["log"], "rate", "mean_score")
-    is_difference = rows["evaluator"].str.contains(" - ")
-    rows = rows.assign(panel=_designs(rows), null=is_difference.map({True: 0.0}))
-    return intervals(rows, "mean score", names)
-
-
 PLOTS = {  # of each kind of result, the main one first
     "recognition": {
         "advantage": advantage,
@@ -273,5 +265,4 @@ PLOTS = {  # of each kind of result, the main one first
             null=None,
         ),
     },
-    "log": {"scores": scores},
 }

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
-from selfeval import inspect_logs
 from selfeval.api import Ids, judge
 from selfeval.errors import InputError
 from selfeval.identity.run import identity
@@ -69,7 +68,7 @@ class Profile:
         return sum(record["status"] == "error" for record in records)
 
     def save(self, out: str | Path) -> Path:
-        """Write profile.html, its figure and tables, all records, and logs of Inspect AI.
+        """Write profile.html, its figure and tables, and all records.
 
         out: a folder below data/, which is returned; `against` reads it again.
         """
@@ -84,14 +83,12 @@ class Profile:
         for question, name in RECORDS.items():
             records = getattr(self.answers, question)
             record_files.write_jsonl(folder / f"{name}.jsonl", records)
-            inspect_logs.save_as("inspect", getattr(self.results, question), folder / "inspect")
         for model, verdicts in self.answers.jury.items():
             inside = folder / "jury" / model.replace("/", "_")
             kept = {"verdicts": verdicts, "conversations": verdicts.conversations}
             for name, records in kept.items():
                 rows = record_files.rows_of(records)
                 record_files.write_jsonl(inside / f"{name}.jsonl", rows)
-            inspect_logs.save_as("inspect", verdicts, folder / "inspect" / inside.name)
         return folder
 
 

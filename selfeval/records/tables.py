@@ -440,8 +440,7 @@ def _rows_under(path: Path, value: dict, name: str) -> list:
 def logged(value) -> list:
     """Return what is inside of one JSON object.
 
-    The samples of a log of Inspect AI, or the rows of a table by columns. Of a log that `save`
-    wrote these are its records. Anything else stays as it is.
+    The rows of a table by columns. Anything else stays as it is.
     """
     if not isinstance(value, dict):
         return [value]
@@ -450,9 +449,7 @@ def logged(value) -> list:
         if _are_rows_by_number(value):
             return parts  # as `to_json(orient="index")` of pandas writes it
         return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
-    if not {"eval", "samples"} <= {*value}:
-        return [value]
-    return [_logged_record(sample) for sample in value["samples"] or ()]
+    return [value]
 
 
 def _are_rows_by_number(value: dict[str, dict | list]) -> bool:
@@ -463,12 +460,6 @@ def _are_rows_by_number(value: dict[str, dict | list]) -> bool:
     if not all(isinstance(row, dict) for row in rows):
         return False
     return not any(map(str.isdigit, itertools.chain(*rows)))
-
-
-def _logged_record(sample: Mapping):
-    """Return the record of a sample that `save` wrote; of others the sample."""
-    metadata = sample.get("metadata") or {}
-    return metadata.get("selfeval", sample)
 
 
 # rows as a user has them, or the file that holds them
