@@ -17,6 +17,7 @@ Published    EvalRunner runs a configuration of the published form; save_results
 Its scripts  Provider, MockProvider, AdversarialMockProvider, Message, ModelResponse, ProviderError
 Role-play    list_roles, converse, exchanges, judge, measure_jury, hearings
 Existence    ask_existence, measure_existence
+Inspect      read_inspect takes the logs of `inspect eval selfeval/recognise`
 Results      plot, table, compare, save, show; more in `stats` and `figures`
 Runs         read_results, runs
 Models       list_models; `models` is the registry
@@ -56,6 +57,7 @@ _OFFERED = {
         "measure_existence",
         "controls",
     ),
+    "records.inspect_logs": ("read_inspect",),
     "profiles.profile": ("profile",),
     "figures.estimates": ("plot",),
     "estimates.summaries": ("table",),

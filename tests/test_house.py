@@ -21,6 +21,7 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("api",),
     ("estimates",),
     ("stats",),
+    ("inspect_tasks",),
     ("figures",),
     ("simulated",),
     APART,
