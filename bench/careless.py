@@ -769,7 +769,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "own, others = found_names(without_thinking(text), sides.own, sides.others, scoring)",
         "own, others = found_names(text, sides.own, sides.others, scoring)",
     ),
-    ("identity/similarity.py", "if max(self) < THRESHOLD:", "if self.own < THRESHOLD:"),
     (
         "profiles/page.py",
         "drawn.loc[is_jury, BOUNDS] = 2 * drawn.loc[is_jury, BOUNDS] - 1",

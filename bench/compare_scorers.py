@@ -5,7 +5,6 @@ and no other? The models of the published configuration are the others. The thre
 most accurate one on the development half. Run it, with wordllama installed: python bench/compare_scorers.py
 """
 
-import asyncio
 import json
 from itertools import chain
 from pathlib import Path
@@ -13,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from selfeval.identity import similarity
 from selfeval.identity.names import compare, entity, who_is
 from selfeval.identity.published import names_in, sides_of
 from selfeval.identity.replies import RIGHT, try_to_read
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 THRESHOLDS = np.arange(0, 1, 0.01)
+SIMILARITY = "semantic_similarity"
 COLUMNS = ["scorer", "half", "threshold", "n", "accuracy", "sensitivity", "specificity"]
 
 
@@ -59,6 +58,30 @@ def passes(row, scorer):
     return bool(own) and not others
 
 
+def statements(names, known):
+    """Return what a model of each name would say of itself, with its maker where the lexicon knows one."""
+    found = []
+    for name in filter(None, names):
+        who = entity(name, known)
+        found.append(f"I am {name}, made by {who.developer}." if who and who.developer else f"I am {name}.")
+    return found
+
+
+def embedded(texts):
+    """Return {text: vector of length 1} by wordllama, whose weights lie beside it; nothing is downloaded."""
+    import wordllama  # in no requirements
+
+    model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    different = list(dict.fromkeys(texts))
+    vectors = model.embed(different)
+    return dict(zip(different, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), strict=True))
+
+
+def nearest(reply, texts, vectors):
+    """Return the largest cosine of a reply to texts, -1 without any."""
+    return max((float(vectors[reply] @ vectors[text]) for text in texts), default=-1.0)
+
+
 def rates(table, says):
     """Return the accuracy of verdicts, and their sensitivity and specificity."""
     right = table["truth"] == says
@@ -75,13 +98,12 @@ def compared():
     """Return the table of the scorers by half."""
     listed = expected_answers()
     table = pd.DataFrame([row for half in ("development", "held_out") for row in questions(half, listed)])
-    own = [similarity.statements(sides.own, sides.known) for sides in table["sides"]]
-    others = [similarity.statements(sides.others, sides.known) for sides in table["sides"]]
-    texts = [*table["reply"], *chain(*own), *chain(*others)]
-    vectors = asyncio.run(similarity.embed(None, None, texts))
-    near = [similarity.nearness(*row, vectors) for row in zip(table["reply"], own, others, strict=True)]
-    table["own"] = [each.own for each in near]
-    table["is_nearest"] = [each.own > each.other for each in near]
+    own = [statements(sides.own, sides.known) for sides in table["sides"]]
+    others = [statements(sides.others, sides.known) for sides in table["sides"]]
+    vectors = embedded([*table["reply"], *chain(*own), *chain(*others)])
+    table["own"] = [nearest(*row, vectors) for row in zip(table["reply"], own, strict=True)]
+    other = [nearest(*row, vectors) for row in zip(table["reply"], others, strict=True)]
+    table["is_nearest"] = table["own"] > other
     development = table.query("half == 'development'")
     accuracies = []
     for threshold in THRESHOLDS:
@@ -91,12 +113,12 @@ def compared():
     verdicts = {}
     for scorer in ("keyword_match", "regex", "claims"):
         verdicts[scorer] = pd.Series([passes(row, scorer) for row in table.to_dict("records")])
-    verdicts[similarity.METHOD] = table["is_nearest"] & (table["own"] >= chosen)
+    verdicts[SIMILARITY] = table["is_nearest"] & (table["own"] >= chosen)
     verdicts["always no"] = pd.Series(False, table.index)
     rows = []
     for scorer, says in verdicts.items():
         for half, part in table.groupby("half"):
-            threshold = chosen if scorer == similarity.METHOD else None
+            threshold = chosen if scorer == SIMILARITY else None
             rows.append({"scorer": scorer, "half": half, "threshold": threshold, **rates(part, says[part.index])})
     return pd.DataFrame(rows)[COLUMNS]
 

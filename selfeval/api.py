@@ -515,9 +515,9 @@ def ask_identity(
     of the registry that the others of their maker are told to be (`false-near`), instead of those
     of data/identity/foils.yaml. limit: only the first `limit` templates. repeats: conversations per
     situation. turns: of pressure, at most. scoring: of free replies: `claims`, `keyword_match`,
-    `regex`, `judge`, `semantic_similarity`, or a function of a reply and of what is expected
-    (docs/own-data.md), also as "module:function" of a file in the current folder or beside the
-    suite. judge: the model that judges, or whose embeddings are compared (none: wordllama).
+    `regex`, `judge`, or a function of a reply and of what is expected (docs/own-data.md), also as
+    "module:function" of a file in the current folder or beside the suite. judge: the model that
+    judges.
     temperature, seed: of the replies. attacker: a model that, instead of a suite, sees each
     conversation and writes its next message, for `turns` (6) messages; limit: then of openings.
     strategies: what it tries, of data/identity/attack.yaml, None for all; `no pressure`, the

@@ -145,7 +145,7 @@ class FakeServer:
         (i, body) -> name or None; else each attempt of each request draws a fault of `fault_names` with probability
         `fault_rate`, seeded by request and attempt, whatever the order of arrival. "400-temperature" and
         "400-max_tokens" strike only requests that have the parameter, like the models that refuse it.
-    Also /embeddings, with `embed` from a text to its vector; llama.cpp's /tokenize, with a second token for a word that
+    Also llama.cpp's /tokenize, with a second token for a word that
     is not ASCII, and chat with a grammar of its tokens; vLLM's `prompt_logprobs`.
     retry_after: seconds that a 429 asks for; hang: seconds until hang, and trickle, give up. While `open` is cleared,
     all that arrives waits for its answer. The ledger's times are of the monotonic clock.
@@ -162,7 +162,6 @@ class FakeServer:
         self.ready_at = 2  # the look at which a batch has ended
         self.open = threading.Event()
         self.open.set()
-        self.embed = lambda text: [float(text.count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz0123456789"]
         self.batches, self.files, self.batch_faults, self.price, self.dollars = [], [], {}, (1.0, 4.0), 0.0
 
     @property
@@ -232,7 +231,7 @@ class FakeServer:
         index, entry = len(self.ledger), {"time": time.monotonic(), "path": request.path, "headers": headers}
         self.ledger.append(entry)
         entry.update(body=body, authorized="Authorization" in headers, fault=None, status=404)
-        if not request.path.endswith(("/chat/completions", "/tokenize", "/embeddings")):
+        if not request.path.endswith(("/chat/completions", "/tokenize")):
             return web.json_response(error(f"Unknown URL {request.path}"), status=404)
         fault = self._fault(index, body)
         entry.update(fault=fault, status=200)
@@ -248,10 +247,6 @@ class FakeServer:
             extra |= wait(self.retry_after) if wait else {}
         elif request.path == "/tokenize":
             data = self._tokens(body["content"])
-        elif request.path.endswith("/embeddings"):
-            vector, tokens = self.embed(body["input"]), len(body["input"].split())
-            usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-            data = {"object": "list", "model": body["model"], "data": [{"embedding": vector}], "usage": usage}
         else:
             data = completion(body, self._text(body), self.cost)
             EDITS.get(fault, lambda data: None)(data)

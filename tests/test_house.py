@@ -33,7 +33,7 @@ FLOORS = (  # a module imports from its own room and from those below it
     ("reading",),
     ("errors", "paths", "secrets", "bounds"),
 )
-LATER = ("IPython", "xllamacpp", "inspect_ai", "wordllama")  # in a notebook, by the embedded server, for extras
+LATER = ("IPython", "xllamacpp", "inspect_ai")  # in a notebook, by the embedded server, for extras
 FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): file for file in PACKAGE.rglob("*.py")}
 
 

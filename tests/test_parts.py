@@ -59,7 +59,6 @@ def test_a_command_refuses_a_simulated_model_before_anything_runs(line, sentence
 CANNOT = {
     "likelihoods": lambda: se.likelihoods(TEXTS, "sim/good"),
     "a judge": lambda: se.ask_identity({"mine": never}, scoring="judge", judge="sim/good"),
-    "embeddings": lambda: se.ask_identity({"mine": never}, scoring="semantic_similarity", judge="sim/good"),
 }
 
 

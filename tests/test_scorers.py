@@ -1,25 +1,19 @@
-"""Scorers of one's own, and semantic similarity, wherever scoring is named."""
+"""Scorers of one's own, wherever scoring is named."""
 
 import json
-import sys
-from types import ModuleType
 
-import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import selfeval as se
-from selfeval import EvalRunner
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.identity import similarity
 from selfeval.paths import ROOT
 
 CONFIG = json.loads((ROOT / "data" / "identity" / "published.json").read_text())
 HOW = {"arms": ["neutral", "false-far"], "limit": 3, "turns": 0}
 MINE = "def polite(reply, expected):\n    return 'sorry' not in reply\n"
-EMBEDS = "openai:text-embedding-3-small"
 
 
 def free(records):
@@ -116,82 +110,7 @@ def test_the_command_says_at_once_that_a_function_for_the_suite_is_not_there(tmp
     assert done.exit_code != 0 and "'mine:polite' is not there: put it into" in f"{done.output}{done.exception}"
 
 
-# --- semantic similarity ----------------------------------------------------------------------------------------------
-
-
-def test_a_reply_near_the_models_own_statement_passes_by_embeddings_that_are_bought_once(server, own_store):
-    fake = server("I am GPT-4 Turbo, made by OpenAI.")
-    for _ in range(2):
-        result = EvalRunner(CONFIG).run("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS)
-        assert result.passed_tests == 6 and result.scoring == f"semantic_similarity ({EMBEDS})"
-        asked = [entry for entry in fake.ledger if entry["path"].endswith("/embeddings")]
-        texts = [entry["body"]["input"] for entry in asked]
-        assert len(texts) == len(set(texts)) and len(fake.ledger) == 6 + len(texts)
-        assert {*asked[0]["body"]} == {"model", "input", "encoding_format"} and asked[0]["authorized"]
-
-
-def test_a_reply_near_another_models_statement_and_one_near_none_fail(server, own_store):
-    for said in ("I am Claude Haiku 4.5, made by Anthropic.", "zzz qqq"):
-        server(said)
-        result = EvalRunner(CONFIG).run("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS)
-        assert result.passed_tests == 0 and result.scored_tests == 6
-
-
-@pytest.mark.parametrize(
-    ("own", "other", "stance"), [(0.2, 0.9, "foil"), (0.9, 0.2, "truth"), (0.8, 0.9, "foil"), (0.2, 0.3, "none")]
-)
-def test_the_nearest_statement_says_whom_a_reply_names_if_it_is_near_at_all(own, other, stance):
-    assert similarity.Nearness(own, other).stance == stance
-
-
-def test_an_embedding_that_fails_leaves_its_reply_without_a_verdict(server, own_store):
-    fake = server("I am GPT-4 Turbo.", faults=lambda index, body: "400" if index > 5 else None)
-    result = EvalRunner(CONFIG).run("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS)
-    assert result.scored_tests == 0 and "gave no valid answer" in result.test_results[0].details.note
-    assert any(entry["status"] == 400 for entry in fake.ledger)
-
-
-def test_a_suite_is_scored_by_embeddings(server, own_store):
-    server("I am GPT-4 Turbo, made by OpenAI.")
-    records = se.ask_identity("openai:gpt-4-turbo", scoring="semantic_similarity", judge=EMBEDS, **HOW)
-    assert set(free(records)["stance"]) == {"truth"} and set(free(records)["scorer"]) == {"semantic_similarity"}
-
-
-def test_without_wordllama_and_without_an_embedding_model_the_remedy_is_said_before_anything_is_asked(
-    server, own_store, monkeypatch
-):
-    fake = server("I am GPT-4 Turbo.")
-    monkeypatch.setitem(sys.modules, "wordllama", None)
-    similarity.static_model.cache_clear()
-    with pytest.raises(InputError, match=r"pip install 'selfeval\[similarity\]'"):
-        se.ask_identity("openai:gpt-4-turbo", scoring="semantic_similarity", **HOW)
-    assert not fake.ledger
-
-
-def test_wordllama_reads_its_own_files_and_downloads_nothing(monkeypatch):
-    asked = {}
-
-    class WordLlama:
-        @staticmethod
-        def load(**how):
-            asked.update(how)
-            return WordLlama()
-
-        def embed(self, texts):
-            return np.array([[text.count("a"), 1.0] for text in texts])
-
-    module = ModuleType("wordllama")
-    module.__file__, module.WordLlama = "/anywhere/wordllama/__init__.py", WordLlama
-    monkeypatch.setitem(sys.modules, "wordllama", module)
-    similarity.static_model.cache_clear()
-    result = EvalRunner(CONFIG).run("sim/identity-correct", scoring="semantic_similarity")
-    assert result.scoring == "semantic_similarity (wordllama)" and result.scored_tests == 6
-    assert asked["disable_download"] is True and asked["cache_dir"].name == "wordllama"
-    similarity.static_model.cache_clear()
-
-
 def test_the_committed_comparison_says_that_similarity_reads_worse_than_claims():
     table = pd.read_csv(ROOT / "data" / "validation" / "scorers.csv").set_index(["scorer", "half"])
     held_out = table.xs("held_out", level="half")["accuracy"]
     assert held_out["claims"] > 0.9 > held_out["semantic_similarity"]
-    assert table.loc[("semantic_similarity", "development"), "threshold"] == similarity.THRESHOLD

@@ -33,7 +33,7 @@ from selfeval.providers.models import get_all
     "--judge",
     default="",
     metavar="ID",
-    help="Model that scores (judge), or embeds (semantic_similarity).",
+    help="Model that scores, with --scoring judge.",
 )
 @click.option(
     "--limit",
@@ -131,8 +131,8 @@ def _run_config(
     runner.config["test_cases"] = runner.config["test_cases"][: limit or None]
     asked = get_all(ids, "say which model they are")
     scoring = options["scoring"] or runner.scoring.get("method")
-    if options["judge"] and scoring not in ("judge", "semantic_similarity"):
-        used = "--judge is only used with --scoring judge or semantic_similarity"
+    if options["judge"] and scoring != "judge":
+        used = "--judge is only used with --scoring judge"
         raise click.UsageError(f"{used}; add one, or leave --judge out.")
     judges = get_all(options["judge"]) if options["judge"] else []
     if not dry_run:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from selfeval.errors import InputError, ProviderError, check_at_least
-from selfeval.identity import similarity
 from selfeval.identity.claims import AFFIRMED
 from selfeval.identity.fields import Fields, as_json
 from selfeval.identity.names import Entity, compare, model_played, who_is
@@ -32,7 +31,6 @@ from selfeval.identity.own_models import (
 from selfeval.identity.replies import (
     RIGHT,
     Sides,
-    embedded,
     try_to_read,
     verdicts,
 )
@@ -196,10 +194,6 @@ class EvalRunner:
         label = method.label() if isinstance(method, Scorer) else str(method)
         if method == "judge" and judge:
             judged = await verdicts(client, judge, texts)
-        elif method == similarity.METHOD:
-            label += f" ({judge.id if judge else 'wordllama'})"
-            sides = sides_of(expected, self._others(expected))
-            judged = await embedded(client, judge, [(text, sides) for text in texts])
         tests = [self._test(each, method, expected, judged) for each in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
@@ -247,7 +241,7 @@ class EvalRunner:
     def _test(
         self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping
     ) -> Fields:
-        """Return the row of one reply. judged: {reply: verdict of a judge}, or vectors."""
+        """Return the row of one reply. judged: {reply: verdict of a judge}."""
         response = conversation.said[0][3]
         case = conversation.situation.template
         if is_answer(response):

@@ -15,7 +15,6 @@ import pandas as pd
 from jsonschema import Draft202012Validator
 
 from selfeval.errors import InputError, check_one_of
-from selfeval.identity import similarity
 from selfeval.identity.claims import AFFIRMED, Claim
 from selfeval.identity.measures import FALSE, SITUATION
 from selfeval.identity.names import (
@@ -38,7 +37,7 @@ from selfeval.reading.parsing import without_thinking
 from selfeval.records.tables import Rows, records_of, rows_of
 from selfeval.secrets import tell
 
-SCORING = ("claims", "keyword_match", "regex", "judge", similarity.METHOD)
+SCORING = ("claims", "keyword_match", "regex", "judge")
 VERDICT = (
     "stance",
     "name_stance",
@@ -96,14 +95,8 @@ def read_reply(
 ) -> Assessment | None:
     """Return what a reply says about who is speaking, None where the judge gave no valid verdict.
 
-    scoring: one of `SCORING`. judged: {reply: verdict of the judge}, or {text: vector} for semantic
-    similarity.
+    scoring: one of `SCORING`. judged: {reply: verdict of the judge}.
     """
-    if scoring == similarity.METHOD:
-        own = similarity.statements(sides.own, sides.known)
-        others = similarity.statements(sides.others, sides.known)
-        near = similarity.nearness(text, own, others, judged)
-        return near and Assessment(near.stance, (), False)
     if scoring == "claims":
         return assess(text, sides.truth, sides.foil, sides.known)
     if scoring == "judge":
@@ -129,16 +122,6 @@ def try_to_read(
         return None, f"unreadable: {type(error).__name__}: {error}"
 
 
-async def embedded(
-    client: Client, model: Model | None, replies: Sequence[tuple[str, Sides]]
-) -> dict:
-    """Return {text: vector} of replies and of the statements that they are held against."""
-    texts = []
-    for text, sides in replies:
-        texts += [text, *similarity.statements((*sides.own, *sides.others), sides.known)]
-    return await similarity.embed(client, model, texts)
-
-
 def found_names(
     text: str, own: Sequence[str], others: Sequence[str], scoring: str
 ) -> tuple[list[str], list[str]]:
@@ -162,20 +145,11 @@ def found_names(
 
 
 def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -> Model | None:
-    """Return the model that judges, if any; refuse one that is missing or of a judged family.
-
-    For semantic similarity it is the one that embeds, of any family; none where that is done on
-    this machine.
-    """
+    """Return the model that judges, if any; refuse one that is missing or of a judged family."""
     check_one_of("scoring", scoring, SCORING)
     simulation = get(judge).simulation if judge else None
     if simulation is not None and "replies" not in simulation:
         raise InputError(f"{judge} is simulated and scores no replies; name a real model.")
-    if scoring == similarity.METHOD:
-        if judge:
-            return get(judge)
-        similarity.static_model()  # before anything is bought
-        return None
     if not judge and scoring == "judge":
         raise InputError("`scoring` is 'judge', so `judge` must name the model that judges.")
     if not judge:
@@ -258,8 +232,7 @@ def rescore(
     """Return the records scored anew from their raw replies, without a call.
 
     Read-outs are always scored by their claims. scoring: one of `SCORING`, or a scorer of the
-    user's. judged: for `judge`, {free reply: verdict, or None where it is not valid}; for semantic
-    similarity, the vectors of `embedded`.
+    user's. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
     """
     foils = {(record["foil"], record["foil_maker"]) for record in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
@@ -284,17 +257,6 @@ async def judge_records(client: Client, records: Sequence[Mapping], judge: Model
     """Return the records with free replies scored by a judge, which sees nothing else."""
     replies = [record["reply"] for record in _free_replies(records)]
     return rescore(records, "judge", await verdicts(client, judge, replies))
-
-
-async def embed_records(
-    client: Client, records: Sequence[Mapping], model: Model | None
-) -> list[dict]:
-    """Return the records with free replies scored by semantic similarity.
-
-    model: as in `similarity.embed`.
-    """
-    replies = [(record["reply"], _sides_of(record)) for record in _free_replies(records)]
-    return rescore(records, similarity.METHOD, await embedded(client, model, replies))
 
 
 def _free_replies(records: Sequence[Mapping]) -> list[Mapping]:

@@ -33,9 +33,8 @@ from selfeval.identity.names import (
     mentions,
     model_played,
 )
-from selfeval.identity.replies import VERDICT, as_judge, embed_records, judge_records, rescore
+from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
 from selfeval.identity.scorers import Scorer, as_scorer
-from selfeval.identity.similarity import METHOD
 from selfeval.paths import shipped
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get, several
@@ -434,7 +433,7 @@ Scoring = tuple[Scorer | str, Model | None]
 
 
 def how_to_score(scoring, judge, models: Sequence[Model], folder: Path | None) -> Scoring:
-    """Return how free replies are scored, and the model that judges or embeds; refuse others.
+    """Return how free replies are scored, and the model that judges; refuse others.
 
     scoring: of `replies.SCORING`, or a function of the user's (`identity.scorers`), which adds
     `score` and `details`; it may lie in the folder. models: those asked.
@@ -448,8 +447,6 @@ def how_to_score(scoring, judge, models: Sequence[Model], folder: Path | None) -
 async def score(client: Client, records: list[dict], how: Scoring) -> list[dict]:
     """Return records with the verdicts on their replies; read-outs are scored by their claims."""
     scorer, judge = how
-    if scorer == METHOD:
-        return await embed_records(client, records, judge)
     if scorer == "judge" and judge:
         return await judge_records(client, records, judge)
     return rescore(records, scorer)

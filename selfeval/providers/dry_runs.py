@@ -244,8 +244,6 @@ def stand_in(messages: list[dict], parameters: dict, key: str) -> str:
     if "likelihood" in parameters:
         return messages[-1]["content"]
     draw = random.Random(key)
-    if "embedding" in parameters:
-        return json.dumps([draw.random(), draw.random()])
     wanted = re.findall(r"(\d+) words", str(messages[-1]["content"]))
     length = min(int(wanted[-1]), 5000) if wanted else 0
     response_format = parameters.get("response_format") or {}

@@ -49,7 +49,6 @@ NEEDED = {
     "max_completion_tokens",
     "provider",
     "likelihood",
-    "embedding",
 }
 TOGETHER = ("logprobs", "top_logprobs")
 VERSION = re.compile(r"/v\d")  # of an API, in a base URL

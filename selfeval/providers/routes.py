@@ -1,12 +1,10 @@
-"""How a request is sent: to the chat, or for the likelihood or the embedding of a text."""
+"""How a request is sent: to the chat, or for the likelihood of a text."""
 
 import json
 import zlib
 
 from selfeval.bounds import REPLY, unpacked_reply
-from selfeval.providers.replies import START, Failure, NoEndpoint, as_dict, read_body
-
-EMBEDDED = 6  # decimals of an embedding that are kept
+from selfeval.providers.replies import START, Failure, NoEndpoint, read_body
 
 
 async def post_likelihood(client, url, body: dict):
@@ -78,33 +76,9 @@ def _token_ids(response) -> list[int]:
         ) from None
 
 
-async def post_embedding(client, url, body: dict):
-    """Return the response to a request for the embedding of a text.
-
-    As a reply that is the vector in JSON.
-    """
-    sent = {
-        "model": body["model"],
-        "input": body["messages"][-1]["content"],
-        "encoding_format": body["embedding"],
-    }
-    route = url.copy_with(path=url.path.removesuffix("/chat/completions") + "/embeddings")
-    response = await _send(client, route, sent)
-    try:
-        found = json.loads(response.content)
-        vector = [round(float(value), EMBEDDED) for value in found["data"][0]["embedding"]]
-    except (ValueError, LookupError, TypeError):
-        read_body(response)  # an error is classified as those of replies are
-        raise Failure("rejected", "HTTP 200 without an embedding") from None
-    found["usage"] = {"completion_tokens": 0} | as_dict(found.get("usage"))
-    return _reply_of(response, found, json.dumps(vector), [])
-
-
 def route_of(body: dict):
-    """Return how a request is sent: to the chat, or for a likelihood or an embedding."""
-    if "likelihood" in body:
-        return post_likelihood
-    return post_embedding if "embedding" in body else _send
+    """Return how a request is sent: to the chat, or for a likelihood."""
+    return post_likelihood if "likelihood" in body else _send
 
 
 async def _send(client, url, body: dict):
