@@ -62,7 +62,7 @@ class Asker:
     async def _ask(self, request: Request) -> Response:
         messages, parameters = request.full()
         shown = MESSAGES.validate_python(messages)
-        config = GenerateConfig(temperature=parameters["temperature"])
+        config = GenerateConfig(temperature=parameters.get("temperature"))
         self.output = await get_model().generate(shown, config=config)
         self.messages = [*shown, self.output.message]
         return _response(self.output)
@@ -84,11 +84,13 @@ def _response(output: ModelOutput) -> Response:
     elif status == "ok" and not output.completion.strip():
         status = "empty"
     usage = output.usage or ModelUsage()
+    cached = usage.input_tokens_cache_read or 0
+    read = usage.input_tokens + cached + (usage.input_tokens_cache_write or 0)
     response = Response(
         output.completion,
         status,
         output.stop_reason,
-        {"prompt": usage.input_tokens, "completion": usage.output_tokens},
+        {"prompt": read, "completion": usage.output_tokens, "cached": cached},
         served_model=output.model,
         error=output.error,
     )

@@ -68,6 +68,8 @@ def test_recognition_by_inspect_measures_what_our_own_run_does(study, monkeypatc
     assert prompts(fake.ledger[len(by_inspect) :]) < prompts(by_inspect)
     theirs = se.read_inspect(logs["selfeval/recognise"])
     assert {*theirs["status"]} == {"ok", "no_answer", "error"} and {*theirs["repeat"]} == {0, 1}
+    spent = [sum(usage["prompt"] for usage in rows["usage"] if usage) for rows in (own, theirs)]
+    assert spent[0] == spent[1] > 0
     ours, again = (se.measure_recognition(rows, n_resamples=50) for rows in (own, theirs))
     assert len(ours)
     by = ["task", "statistic"]

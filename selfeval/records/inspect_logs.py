@@ -72,7 +72,8 @@ def _read(file: Path):
     if log.status != "success" or log.invalidated:
         state = "has invalidated samples" if log.invalidated else f"has the status {log.status!r}"
         raise InputError(f"The run of {file} {state}; `inspect eval-retry` asks what is missing.")
-    if not all("records" in sample.metadata for sample in log.samples):
+    samples = log.samples or []
+    if not samples or not all("records" in sample.metadata for sample in samples):
         rule = f"is of {log.eval.task!r}, which has no records of ours"
         raise InputError(f"{file} {rule}; name a log of `inspect eval selfeval/...`.")
     return log
