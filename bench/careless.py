@@ -394,7 +394,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'if arm == "independent":\n            return seats',
         'if arm in ("independent", "reask"):\n            return seats',
     ),
-    ("roleplay/scoring.py", 'if match["revised"] or _says_two(line, tag):', 'if match["revised"]:'),
+    ("roleplay/scoring.py", 'if match["revised"] or _says_two(line):', 'if match["revised"]:'),
     ("roleplay/scoring.py", 'if not line.lstrip().startswith((">", "＞"))]', "]"),
     (
         "roleplay/scoring.py",

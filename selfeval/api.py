@@ -736,9 +736,6 @@ def judge(
     words: int = 60,
     scope: str = "turn",
     context: str = "rolling",
-    blind: bool = False,
-    dimensions: Sequence[str] = (),
-    judge: Asked = "",
     temperature: float = 0.0,
     seed: int = 0,
     **asking: Unpack[Asking],
@@ -746,21 +743,18 @@ def judge(
     """Have a jury judge how human the agent of each conversation is; return one row per statement.
 
     conversations: a frame, rows, files or folders. jurors: models; one alone takes all personas.
-    arms: `independent`, `personas`, `reask` (a second look), `sham`, `debate`, `simultaneous`,
-    `simultaneous_summary`. controls: more conversations, which `limit` does not cut, such as chats
-    between people with their twins. verdicts: files or rows that exist, returned in place of new
-    ones; nobody is asked. limit: only the first `limit` conversations. max_turns: only the first
-    `max_turns` answers of each. out: a folder below data/, for verdicts.jsonl and
-    conversations.jsonl. The frame's `conversations` are those that were judged.
+    arms: `independent`, `personas`, `reask` (a second look), `sham`, `debate`. controls: more
+    conversations, which `limit` does not cut, such as chats between people with their twins.
+    verdicts: files or rows that exist, returned in place of new ones; nobody is asked. limit: only
+    the first `limit` conversations. max_turns: only the first `max_turns` answers of each. out: a
+    folder below data/, for verdicts.jsonl and conversations.jsonl. The frame's `conversations` are
+    those that were judged.
 
     personas: entries of data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more
     than once. words: how long a juror argues before its score, which the others read; 0 for one
-    short sentence, at half the price. scope: a verdict on every `turn`, on the `prefix` up to it,
-    or one per `conversation`. context: show the conversation so far (`rolling`) or the exchange
-    alone (`isolated`). blind: one more round whose votes nobody sees. dimensions: further scores of
-    data/roleplay/rubrics.yaml, which `measure_jury` measures by their names. judge: a model that
-    decides after the jury. temperature: of the jurors. seed: of who plays whom, and of the speaking
-    order.
+    short sentence, at half the price. scope: a verdict on every `turn`, or one per `conversation`.
+    context: show the conversation so far (`rolling`) or the exchange alone (`isolated`).
+    temperature: of the jurors. seed: of who plays whom, and of the speaking order.
     """
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
@@ -782,9 +776,6 @@ def judge(
                 words=words,
                 scope=scope,
                 context=context,
-                blind=blind,
-                dimensions=dimensions,
-                judge=judge,
                 temperature=temperature,
                 seed=seed,
             )
@@ -805,9 +796,8 @@ def measure_jury(verdicts: Rows, *, aggregation: str = "mean") -> Estimates:
     The statistics are those of `stats.jury_table`. verdicts: a frame, records, files or folders.
     aggregation: `mean` or `majority` of the last round, in `tables["verdicts"]`; the statistics are
     of means. With the conversations, which `judge` returns along with the verdicts and keeps beside
-    their file, there are also two content-blind baselines: `length` and `character n-grams`. Where
-    jurors were asked for further `dimensions`, such as identity, `identity_mean_score` is the
-    jury's mean of people and of models. Conversations of the same words are one.
+    their file, there are also two content-blind baselines: `length` and `character n-grams`.
+    Conversations of the same words are one.
     """
     check_one_of("aggregation", aggregation, ("mean", "majority"))
     with_them = getattr(verdicts, "conversations", ())

@@ -35,7 +35,7 @@ def read_exact_model(reply: str) -> str:
 
 
 def read_score(reply: str) -> str:
-    score = verdicts.read(reply).scores["HUMAN_SCORE"]
+    score = verdicts.read(reply).score
     return "" if score is None else f"{score:g}"
 
 

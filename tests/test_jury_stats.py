@@ -78,21 +78,6 @@ def test_a_mean_score_has_its_interval_within_0_and_1():
         assert 0 <= mean["low"] < mean["estimate"] < mean["high"] <= 1, bound
 
 
-def test_a_further_dimension_is_measured_as_the_score_is():
-    """Openness, as jurors a and b score it: people .2 and .4, models .9, .7 and one without a score."""
-    scores = both_sources({"a": [0.5, 0.5], "b": [0.5, 0.5]}, {"a": [0.5, 0.5, 0.5], "b": [0.5, 0.5, 0.5]})
-    openly = {"human": {"a": [0.1, 0.4], "b": [0.3, 0.4]}, "model": {"a": [0.9, 0.6, None], "b": [0.9, 0.8, None]}}
-    given = [
-        {"identity": openly[each.source][each.juror][int(each.conversation_id[-1])]} for each in scores.itertuples()
-    ]
-    table = jury_table(scores.assign(dimensions=given))
-    assert {*table.loc[table["statistic"].str.startswith("identity_"), "evaluator"]} == {""}, "of the jury alone"
-    mean = table[table["statistic"] == "identity_mean_score"].set_index("author")
-    assert mean["estimate"].to_dict() == pytest.approx({"human": 0.3, "model": 0.8})
-    assert mean.loc["model", "clusters"] == 2 and "no_verdict=1" in mean.loc["model", "note"]
-    assert not jury_table(scores)["statistic"].str.startswith("identity").any()
-
-
 def test_means_and_no_answers_by_hand():
     table = jury_table(votes({"a": [0.2, 0.4, None, 0.6], "b": [0.4, None, None, 0.8]}))
     mean = found(table, "mean_score")
@@ -205,8 +190,7 @@ def test_conformity_is_the_slope_on_what_a_juror_has_heard(arm, shown, heard):
 
 
 @pytest.mark.parametrize(("arm", "meanings"), [
-    ("debate", ["consensus", "consensus"]), ("simultaneous", ["reliability", "consensus"]),
-    ("simultaneous_summary", ["reliability", "consensus"]), ("reask", ["reliability", "reliability"]),
+    ("debate", ["consensus", "consensus"]), ("reask", ["reliability", "reliability"]),
 ])  # fmt: skip
 def test_agreement_is_consensus_as_soon_as_a_juror_has_heard_another(arm, meanings):
     said = [rounds(arm, [[0.1, 0.2, 0.6], [0.3, 0.4, 0.5]], conversation_id=str(k)) for k in range(3)]

@@ -182,8 +182,7 @@ def verbs(w):
         "judge": ({"conversations": w.talks.head(2), "jurors": ["my/a", "my/b", "my/c"]}, {
             "arms": "reask", "controls": w.talks.tail(1), "verdicts": w.verdicts, "limit": 1, "max_turns": 1,
             "out": OUT, "personas": ["linguist"], "rounds": 3, "scope": "conversation", "context": "isolated",
-            "blind": True, "dimensions": ["identity"], "judge": "my/d", "words": 20,
-            "temperature": 0.4, "seed": 1,
+            "words": 20, "temperature": 0.4, "seed": 1,
         }),
         "ask_existence": ({"models": "my/a", "names": 2, "templates": 1}, {
             "about": ["openai/gpt-4.1", "openai/gpt-4o"], "names": 1, "templates": 2, "answer_types": ["likert"],

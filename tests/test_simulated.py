@@ -136,12 +136,8 @@ def test_simulated_models_converse_and_judge():
     for juror, area in {"sim/perfect": 1, "sim/always-itself": 0.5, "sim/never-itself": 0.5}.items():
         jury = se.measure_jury(se.judge(beside_people, juror, "independent", words=0))
         assert found(jury.assign(evaluator=jury["task"]), "auc", ["independent"]) == [area]
-    summed = se.judge(talks, ["sim/good", "sim/first"], "simultaneous_summary", judge="sim/perfect", words=0)
-    assert {*summed["status"]} == {"ok"} and summed.groupby("role")["score"].count().to_dict() == {
-        "juror": 8,
-        "judge": 2,
-        "summary": 0,
-    }
+    said = se.judge(talks, ["sim/good", "sim/first"], "debate", words=0)
+    assert {*said["status"]} == {"ok"} and said["score"].count() == 8
 
 
 def test_a_profile_of_a_model_that_is_good_and_one_that_claims_everything():

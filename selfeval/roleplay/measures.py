@@ -23,7 +23,6 @@ second look. A high score proves nothing without human controls: read `auc` and 
     leniency            of a juror over the others, on the same answers
     auc, paired_accuracy
                         of people's scores against models'; within conversation and turn
-    identity_mean_score the same of a further dimension that jurors scored, by its name
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +33,6 @@ import pandas as pd
 
 from selfeval.roleplay.votes import (
     AGREEMENT,
-    DEBATES,
-    ONE_BY_ONE,
     Units,
     Votes,
     mean_of_others,
@@ -71,8 +68,6 @@ CONTRASTS = (
     ("sham", "reask"),
     ("reask", "personas"),
     ("personas", "independent"),
-    ("simultaneous", "reask"),
-    ("simultaneous_summary", "reask"),
 )
 CONTROLS = ("sham", "reask")  # arms whose conformity is no answer to peers
 STATISTICS = tuple(
@@ -97,8 +92,8 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     `score` (0 to 1 or null); uses `source` (human | model), `agent`, `turn`, `round`, `persona`,
     `role` (rows that are not "juror" are left out), `pair` (what a conversation with a person and
     the same one with a model have in common), `peer_mean` (mean of the peers' scores that the
-    juror was shown, for conformity), `words` (the whole conversation: those of the same words are
-    one cluster) and `dimensions` ({name: further score}) where present.
+    juror was shown, for conformity) and `words` (the whole conversation: those of the same words
+    are one cluster) where present.
 
     Returns `stats.COLUMNS`: `task` is the arm (or `debate - reask`), `evaluator` the juror (""
     the jury), `author` whose answers (human | model, "" both), `condition` the round ("round=2").
@@ -128,24 +123,9 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
         measures += against_humans(of_arm)
     measures += conformity(votes)
     measures += differences(votes)
-    measures += dimensions(records)
     table = write(measures, Settings(unit="conversation"))
     table = adjust_p(table, ["statistic", "author"], chance=CHANCE)
     return table.assign(detectable=table["detectable"].where(table["p"].notna()))
-
-
-def dimensions(records: pd.DataFrame) -> Iterator[Measure]:
-    """Yield the mean score of each further dimension per source."""
-    given = []
-    for scores in records.get("dimensions", ()):
-        given.append(scores if isinstance(scores, dict) else {})
-    scores = pd.DataFrame(given, records.index)
-    for name in scores:
-        votes = read_votes(records.assign(score=scores[name]))
-        for of_arm in votes.values():
-            for measure in means(of_arm):
-                if measure.statistic == "mean_score":
-                    yield replace(measure, statistic=f"{name}_mean_score")
 
 
 def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
@@ -304,9 +284,8 @@ def leniency(votes: Votes) -> Iterator[Measure]:
 
 def agreements(votes: Votes) -> Iterator[Measure]:
     """Yield the measures of agreement per round."""
+    meaning = "consensus" if votes.arm == "debate" else "reliability"
     for index, number in enumerate(votes.rounds):
-        has_heard = votes.arm == ONE_BY_ONE or (votes.arm in DEBATES and index > 0)
-        meaning = "consensus" if has_heard else "reliability"
         labels = {"task": votes.arm, "condition": f"round={number:g}"}
         for name, build in AGREEMENT.items():
             coefficient = build(votes.score[:, :, index], votes.units.cluster)
@@ -436,7 +415,7 @@ def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
     parts = {}
     for arm, of_arm in votes.items():
         can_move = len(of_arm.rounds) > 1 and len(of_arm.seats) > 1
-        if can_move and arm in (*DEBATES, *CONTROLS):
+        if can_move and arm in ("debate", *CONTROLS):
             parts[arm] = _conformity_parts(of_arm)
     for arm, own in parts.items():
         cluster = votes[arm].units.cluster
@@ -444,7 +423,7 @@ def conformity(votes: dict[str, Votes]) -> Iterator[Measure]:
         unknown = [(not own.any(), "peers_unknown")]
         # Not tested: jurors who vote anew move towards their peers by regression to the mean alone.
         yield Measure("conformity", slope(own, cluster), labels, notes=unknown)
-        if arm not in DEBATES:
+        if arm != "debate":
             continue
         for control in CONTROLS:
             if control not in parts:

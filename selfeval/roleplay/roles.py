@@ -52,11 +52,6 @@ def jurors() -> dict[str, dict]:
     return _entries(_file("jurors"), ("title", "persona"))
 
 
-def rubrics() -> dict[str, dict]:
-    """Return what a juror decides: {name: {tag, asks, zero, one}}; `human` is the verdict."""
-    return _entries(_file("rubrics"), ("tag", "asks", "zero", "one"))
-
-
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
     """Return the role of this name; raise `InputError` naming the parameter and what is known."""
     check_one_of(parameter, name, known)

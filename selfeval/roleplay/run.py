@@ -4,26 +4,22 @@ ChatEval: arXiv 2308.07201, section 2.
 
 An arm says what a juror sees besides rubric and conversation when it speaks:
 
-  independent           nothing, and it has no persona
-  personas              nothing; the private vote before a debate
-  reask                 its own earlier statements, and nobody else's
-  sham                  its own, and what jurors said in a debate on another conversation
-  debate                every statement made so far; jurors speak one by one
-  simultaneous          every statement of the rounds before; jurors speak at once
-  simultaneous_summary  a running summary of the rounds before, by the first juror
+  independent  nothing, and it has no persona
+  personas     nothing; the private vote before a debate
+  reask        its own earlier statements, and nobody else's
+  sham         its own, and what jurors said in a debate on another conversation
+  debate       every statement made so far; jurors speak one by one
 
 RECORD, one row per statement (JSON lines, `verdicts.jsonl`): `conversation_id`, `source` (human |
-model), `turn`, `scope`, `arm`, `role` (juror | summary | judge), `round` (from 1; a blind vote and
-a judge come after the others), `blind` (nobody saw this vote), `position` (speaking order, from 1),
-`juror` (model id), `persona` (name or null), `agent` (id of the model judged, "human", or "" where
-unknown), `same_family` (bool), `score` (0..1 or null), `status` (ok | no_answer | refusal |
-filtered | length | empty | error), `dimensions` ({name: score or null}), `statement` (as other
-jurors see it), `reply` (raw, or the error), `repaired` (a second call asked for the score alone),
-`repair_reply`, `usage`, `cost`, `latency` (of both calls), `request_id`, `served_model`,
-`served_by`, `reasoning`, `adapted` (of the reply that counts), `messages` (of the first call, as
-sent), `asked_again` (statuses of earlier replies to it, or null); of jurors also `peer_mean` (mean
-of the others' latest scores that it was shown, or null). `pair` is the human conversation that this
-one is matched with. Statistics take the rows with `role` = "juror".
+model), `turn`, `scope`, `arm`, `role` (juror), `round` (from 1), `position` (speaking order, from
+1), `juror` (model id), `persona` (name or null), `agent` (id of the model judged, "human", or ""
+where unknown), `same_family` (bool), `score` (0..1 or null), `status` (ok | no_answer | refusal |
+filtered | length | empty | error), `statement` (as other jurors see it), `reply` (raw, or the
+error), `repaired` (a second call asked for the score alone), `repair_reply`, `usage`, `cost`,
+`latency` (of both calls), `request_id`, `served_model`, `served_by`, `reasoning`, `adapted` (of the
+reply that counts), `messages` (of the first call, as sent), `asked_again` (statuses of earlier
+replies to it, or null), `peer_mean` (mean of the others' latest scores that it was shown, or null).
+`pair` is the human conversation that this one is matched with.
 """
 
 import asyncio
@@ -37,7 +33,6 @@ from typing import Any
 from selfeval.errors import (
     InputError,
     check_at_least,
-    check_flag,
     check_names,
     check_one_of,
     check_whole,
@@ -85,13 +80,11 @@ class Jury:
 
     jurors: models or their ids; one alone takes all personas, one named k times takes k seats.
     personas: names in data/roleplay/jurors.yaml. rounds: of the arms in which jurors speak more
-    than once. scope: what a verdict is about: the answer of one `turn`, all answers up to a turn
-    (`prefix`), or the whole `conversation` once. words: how long a juror argues before its score; 0
-    is one short sentence, as in version 0.1. context: what is shown for a turn: the conversation so
-    far (`rolling`) or its exchange alone (`isolated`). blind: one more round whose statements
-    nobody sees. dimensions: further rubrics of data/roleplay/rubrics.yaml. judge: the model that
-    decides after the jury ("": none). temperature, seed: of the jurors. Raises `InputError` naming
-    the field that breaks a rule.
+    than once. scope: what a verdict is about: the answer of one `turn`, or the whole `conversation`
+    once. words: how long a juror argues before its score; 0 is one short sentence, as in version
+    0.1. context: what is shown for a turn: the conversation so far (`rolling`) or its exchange
+    alone (`isolated`). temperature, seed: of the jurors. Raises `InputError` naming the field that
+    breaks a rule.
     """
 
     jurors: Any
@@ -101,16 +94,12 @@ class Jury:
     words: int = 60
     scope: str = "turn"
     context: str = "rolling"
-    blind: bool = False
-    dimensions: Sequence[str] = ()
-    judge: Any = ""
     temperature: float = 0.0
     seed: int = 0
 
     def __post_init__(self):
         check_one_of("scope", self.scope, jury_prompts.SCOPES)
         check_one_of("context", self.context, ("rolling", "isolated"))
-        check_flag("blind", self.blind)
         check_whole("rounds", self.rounds, 1)
         check_whole("words", self.words, 0, jury_prompts.MOST_WORDS)
         check_whole("seed", self.seed)
@@ -119,18 +108,13 @@ class Jury:
         if isinstance(jurors, str | Model) or callable(jurors):
             jurors = [jurors]
         jurors = list(jurors)
-        for name in ("personas", "dimensions"):
-            object.__setattr__(self, name, tuple(several(getattr(self, name), name)))
+        object.__setattr__(self, "personas", tuple(several(self.personas, "personas")))
         for name, values in (("jurors", jurors), ("personas", self.personas)):
             if not values:
                 raise InputError(f"`{name}` must name at least one, got {values!r}.")
         check_names("personas", self.personas, roles.jurors())
-        further = [name for name in roles.rubrics() if name != "human"]
-        check_names("dimensions", self.dimensions, further)
         models = tuple(check_part(get(juror), "judge") for juror in jurors)
         object.__setattr__(self, "jurors", models)
-        if self.judge:
-            object.__setattr__(self, "judge", check_part(get(self.judge), "judge"))
 
     def members(self, arm: str, index: int) -> list[Seat]:
         """Return the jurors of the index-th conversation (from 0) as they are named.
@@ -319,21 +303,18 @@ class Hearing:
         self.arm = arm
         self.seats = jury.seats(arm, index, turn)
         self.peers = [row for row in peers if row["role"] == "juror"]
-        self.rubrics = {name: roles.rubrics()[name] for name in ("human", *jury.dimensions)}
-        self.tags = [rubric["tag"] for rubric in self.rubrics.values()]
         shown = conversation.exchanges()[:turn]
         if jury.scope == "turn":
             shown = conversation.context(turn)
             if jury.context == "isolated":
                 shown = shown[-1:]
-        self.shared = jury_prompts.conversation_part(self.rubrics, shown)
+        self.shared = jury_prompts.conversation_part(shown)
         self.judged = jury_prompts.SCOPES[jury.scope].format(turn)
         texts = []
         for exchange in shown:
             texts += [exchange.question, exchange.answer]
         self.evidence = "\n".join(texts)
         self.said: list[dict] = []
-        self.summary = ""
         self.about: dict[str, Any] = {
             "conversation_id": conversation.conversation_id,
             "pair": conversation.meta.get("pair"),
@@ -346,179 +327,108 @@ class Hearing:
 
     async def run(self) -> list[dict]:
         """Return the records of the verdict, in order of round and position."""
-        jury = self.jury
-        is_single = self.arm in SINGLE
-        last_seen = 1 if is_single else jury.rounds
-        has_blind_round = jury.blind and not is_single
-        last = last_seen + has_blind_round
-        rows = []
-        for number in range(1, last + 1):
-            rows += await self._round(number, number > last_seen)
-            is_read_on = number < last_seen or has_blind_round or jury.judge
-            if self.arm == "simultaneous_summary" and number <= last_seen and is_read_on:
-                rows.append(await self._summarise(number))
-        if jury.judge:
-            seat = Seat(jury.judge)
-            place = self._place("judge", last + 1, 1, seat, True)
-            rows.append(await self._record(place, seat, self._prompt(self.said, seat.model)))
-        return rows
+        rounds = 1 if self.arm in SINGLE else self.jury.rounds
+        for number in range(1, rounds + 1):
+            positions = list(enumerate(self.seats, 1))
+            if self.arm == "debate":
+                for position, seat in positions:
+                    self.said.append(await self._speak(number, position, seat))
+            else:
+                self.said += await gather(
+                    self._speak(number, position, seat) for position, seat in positions
+                )
+        return self.said
 
-    async def _round(self, number: int, blind: bool) -> list[dict]:
-        """Return what the jurors say in a round, of a debate one by one."""
-        positions = list(enumerate(self.seats, 1))
-        if self.arm == "debate" and not blind:
-            for position, seat in positions:
-                self.said.append(await self._speak(number, position, seat, blind))
-            return self.said[-len(positions) :]
-        rows = await gather(
-            self._speak(number, position, seat, blind) for position, seat in positions
-        )
-        self.said += rows
-        return rows
-
-    def _heard(self, number: int, position: int, blind: bool) -> list[dict]:
+    def _heard(self, number: int, position: int) -> list[dict]:
         """Return the statements that a juror sees when it speaks."""
-        if self.arm in SINGLE:
-            return []
-        if self.arm not in ("reask", "sham"):
+        if self.arm == "debate":
             return self.said
         heard = [row for row in self.said if row["position"] == position]
         if self.arm == "reask":
             return heard
         for row in self.peers:
-            is_earlier = row["round"] < number
-            if row["round"] == number:
-                is_earlier = blind or row["position"] < position
+            is_earlier = (row["round"], row["position"]) < (number, position)
             if row["position"] != position and is_earlier:
                 heard.append(row)
         return sorted(heard, key=lambda row: (row["round"], row["position"]))
 
-    def _prompt(
-        self,
-        heard: Sequence[dict],
-        model: Model,
-        *,
-        position: int = 0,
-        persona: str = "",
-        blind: bool = False,
-    ) -> list[dict]:
-        """Return the messages to a juror, or (position 0) to who decides after the jury."""
-        return jury_prompts.statement(
+    async def _speak(self, number: int, position: int, seat: Seat) -> dict:
+        """Return the record of a juror's statement, with the mean score that it was shown."""
+        heard = self._heard(number, position)
+        messages = jury_prompts.statement(
             self.shared,
-            jury_prompts.log_part(heard, self.summary),
+            jury_prompts.log_part(heard),
             self.judged,
-            self.rubrics,
-            constrained=model.provider.json_schema,
+            constrained=seat.model.provider.json_schema,
             words=self.jury.words,
             position=position,
-            persona=persona,
-            blind=blind,
+            persona=roles.jurors()[seat.persona]["persona"] if seat.persona else "",
         )
-
-    async def _speak(self, number: int, position: int, seat: Seat, blind: bool) -> dict:
-        """Return the record of a juror's statement, with the mean score that it was shown."""
-        heard = self._heard(number, position, blind)
-        persona = roles.jurors()[seat.persona]["persona"] if seat.persona else ""
-        messages = self._prompt(heard, seat.model, position=position, persona=persona, blind=blind)
         latest = {}
         for row in heard:
             if row["position"] != position and row["score"] is not None:
                 latest[row["position"]] = row["score"]
-        place = self._place("juror", number, position, seat, blind)
-        record = await self._record(place, seat, messages)
-        record["peer_mean"] = None
-        if latest:
-            record["peer_mean"] = math.fsum(latest.values()) / len(latest)
-        return record
-
-    async def _record(self, place: dict, seat: Seat, messages: list[dict]) -> dict:
-        """Ask for a statement, once more where its score is missing, and return the record."""
-        tag = self.tags[0]
-        first = await self._ask(seat, messages, reason=True)
-        verdict = self._read(first)
-        calls = [first]
-        counted = first
-        if verdict.scores[tag] is None and first.status in REPAIRED:
-            constrained = seat.model.provider.json_schema
-            repair = jury_prompts.repair(messages, first.text, self.rubrics, constrained)
-            second = await self._ask(seat, repair, reason=False)
-            calls.append(second)
-            repaired = self._read(second)
-            if repaired.scores[tag] is not None:
-                verdict = verdicts.Verdict(repaired.scores, verdict.reason)
-                counted = second
-        score = verdict.scores[tag]
-        status = "ok"
-        shown = [verdict.reason]
-        if score is not None:
-            shown.append(f"{tag}={score:g}")
-        elif first.status == "ok":
-            status = "no_answer"
-        else:
-            status = first.status
-        dimensions = {}
-        for name in self.jury.dimensions:
-            dimensions[name] = verdict.scores[self.rubrics[name]["tag"]]
-        return {
-            **place,
-            "score": score,
-            "status": status,
-            "dimensions": dimensions,
-            "statement": "\n".join(filter(None, shown)),
-            **_costs(seat.model, messages, calls, counted),
-        }
-
-    async def _summarise(self, number: int) -> dict:
-        """Have the rounds so far summed up; the summary replaces what was said."""
-        seat = Seat(self.jury.jurors[0])
-        messages = jury_prompts.summary(self.shared, jury_prompts.log_part(self.said, self.summary))
-        response = await self._ask(seat, messages, reason=None)
-        text = verdicts.shorten(parsing.without_thinking(response.text))
-        if response.status in ("ok", "length") and text:
-            self.summary = text
-            self.said = []
-        return {
-            **self._place("summary", number, 1, seat, blind=False),
-            "score": None,
-            "status": response.status,
-            "dimensions": {},
-            "statement": text,
-            **_costs(seat.model, messages, [response], response),
-        }
-
-    def _place(self, role: str, number: int, position: int, seat: Seat, blind: bool) -> dict:
-        """Return the fields of a record on who speaks, and when."""
-        return {
-            **self.about,
-            "role": role,
+        speaks = {
+            "role": "juror",
             "round": number,
-            "blind": blind,
             "position": position,
             "juror": seat.name,
             "persona": seat.persona,
             "same_family": roles.same_family(seat.model.id, self.about["agent"]),
         }
+        record = self.about | speaks | await self._record(seat, messages)
+        record["peer_mean"] = None
+        if latest:
+            record["peer_mean"] = math.fsum(latest.values()) / len(latest)
+        return record
+
+    async def _record(self, seat: Seat, messages: list[dict]) -> dict:
+        """Ask for a statement, once more where its score is missing; return what came of it."""
+        first = await self._ask(seat, messages, reason=True)
+        score, reason = self._read(first)
+        calls = [first]
+        counted = first
+        if score is None and first.status in REPAIRED:
+            constrained = seat.model.provider.json_schema
+            repair = jury_prompts.repair(messages, first.text, constrained)
+            second = await self._ask(seat, repair, reason=False)
+            calls.append(second)
+            score = self._read(second).score
+            if score is not None:
+                counted = second
+        status = "ok"
+        shown = [reason]
+        if score is not None:
+            shown.append(f"{verdicts.TAG}={score:g}")
+        elif first.status == "ok":
+            status = "no_answer"
+        else:
+            status = first.status
+        return {
+            "score": score,
+            "status": status,
+            "statement": "\n".join(filter(None, shown)),
+            **_costs(seat.model, messages, calls, counted),
+        }
 
     def _read(self, response: Response) -> verdicts.Verdict:
         """Return what a reply says; one that was cut off has no score, since its last may lack."""
-        nothing = verdicts.Verdict(dict.fromkeys(self.tags))
+        nothing = verdicts.Verdict()
         if response.status == "error":
             return nothing
         is_whole = response.status == "ok"
         evidence = self.evidence if is_whole else ""
-        verdict, _ = parsing.attempt(
-            verdicts.read, response.text, self.tags, evidence, failed=nothing
-        )
+        verdict, _ = parsing.attempt(verdicts.read, response.text, evidence, failed=nothing)
         if is_whole:
             return verdict
         reason = verdict.reason
         inside = reason.removeprefix("{").lstrip().removeprefix('"reason"').lstrip(" :")
         if inside != reason:  # JSON that was cut off
             reason = inside.strip('" ')
-        return nothing._replace(reason=reason)
+        return verdicts.Verdict(reason=reason)
 
-    async def _ask(self, seat: Seat, messages: list[dict], reason: bool | None) -> Response:
-        """Return a reply: a reason and scores, scores alone (False), or free words (None)."""
+    async def _ask(self, seat: Seat, messages: list[dict], reason: bool) -> Response:
+        """Return a reply: a reason and a score, or the score alone."""
         jury = self.jury
         provider = seat.model.provider
         needed = jury_prompts.SHORTEST + jury_prompts.TOKENS * jury.words
@@ -527,13 +437,11 @@ class Hearing:
             "max_tokens": max(needed, provider.answer_tokens),
             "seed": jury.seed,
         }
-        if provider.json_schema and reason is not None:
+        if provider.json_schema:
             length = None
             if not provider.hosted:
                 length = jury_prompts.reason_length(jury.words)
-            parameters["response_format"] = jury_prompts.score_format(
-                self.rubrics, reason=reason, length=length
-            )
+            parameters["response_format"] = jury_prompts.score_format(reason=reason, length=length)
         return await self.client.chat(
             seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **parameters
         )

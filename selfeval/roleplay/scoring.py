@@ -1,4 +1,4 @@
-"""What jurors say: the scores in a reply, and what the scores of a verdict come to.
+"""What jurors say: the score in a reply, and what the scores of a verdict come to.
 
 A score is a number from 0 (surely a program) to 1 (surely a human being), in a JSON object or after
 its tag at the beginning of a line. Anything else (85, 20 %, nan, 7/10, a range) is no score:
@@ -9,14 +9,17 @@ one that the reply quotes from the text under judgement.
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import pandas as pd
 
 from selfeval.reading.parsing import normalise, unwrap, without_thinking
 
+TAG = "HUMAN_SCORE"
+# the same, in JSON
+FIELD = TAG.lower()
 VERDICT = ["conversation_id", "turn", "arm"]
 # characters of a reason that other jurors see; longer ones are cut
 LONGEST = 1200
@@ -35,7 +38,7 @@ _REVISED = (
     r"|revised|changed|updated|adjusted|lowered|raised|corrected)\b[^\d\n]{0,30}\d))"
 )
 _FIGURE = rf"(?!\W{{0,3}}<\s?[\d.,]+\s?(?![>\d.,]))[\s\"'<(\[{{]{{0,3}}(?:{_REVISED}|{_NUMBER})"
-# a whole reply that is a score of one dimension
+# a whole reply that is a score
 _BARE = re.compile(r"\d?[.,]\d{1,20}\.?")
 # "I'd say HUMAN_SCORE: 0.65", "Je penche ... : HUMAN_SCORE=0.6": a sentence of the writer's own
 _OWN = re.compile(
@@ -49,40 +52,46 @@ _OTHERS = re.compile(
 )
 _BEFORE = r"\W{0,4}(?:\d{1,2}[.)] ?)?(?:(?:the )?(?:my|final|overall) ){0,2}\W{0,3}"
 _NUMERAL = re.compile(r"\d*\.?\d+")
+_NAME = r"human\\?[_ -]?score"
+# a line of the score, normalised; `value` is None where no number follows
+_LINE = re.compile(rf"{_BEFORE}{_NAME}\W{{0,3}}[=:](?:{_FIGURE})?")
+# the tag and its score within a line
+_SPOKEN = re.compile(
+    rf"(?<!\w){_NAME}(?:\W{{0,3}}(?P<sign>[=:])| (?:at|is|would be|as)\b){_FIGURE}"
+)
 
 
 class Verdict(NamedTuple):
-    """What a reply says: scores by tag (0 to 1, or None), and the juror's reason."""
+    """What a reply says: a score (0 to 1, or None), and the juror's reason."""
 
-    scores: dict[str, float | None]
+    score: float | None = None
     reason: str = ""
 
 
-def read(reply: str | None, tags: Sequence[str] = ("HUMAN_SCORE",), judged: str = "") -> Verdict:
-    """Return a reply's scores and reason.
+def read(reply: str | None, judged: str = "") -> Verdict:
+    """Return a reply's score and reason.
 
     judged: the texts that the juror was shown, whose scores are not its own. Thinking is dropped. A
-    reply that is a JSON object has its scores under the tags' names, in any case. Otherwise a score
+    reply that is a JSON object has its score under the tag's name, in any case. Otherwise a score
     stands at the beginning of a line, with `=` or `:`, in any markdown but a quotation.
     """
     text = without_thinking(reply or "")
     whole = _object(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))
     if whole is not None:
         reasons = [str(whole[name]) for name in whole if name.casefold().startswith("reason")]
-        scores = {tag: _field(whole, tag) for tag in tags}
-        return Verdict(scores, shorten(reasons[0] if reasons else ""))
+        return Verdict(_field(whole), shorten(reasons[0] if reasons else ""))
     written = [line for line in text.splitlines() if not line.lstrip().startswith((">", "＞"))]
     lines = [_plain(line) for line in written]
     shown = [_plain(line) for line in judged.splitlines()]
-    scores = {tag: _last(text, lines, tag, shown, judged) for tag in tags}
+    score = _last(text, lines, shown, judged)
     bare = _plain(text).strip()
-    if len(tags) == 1 and _BARE.fullmatch(bare):
-        scores = {tags[0]: _score(bare.removesuffix("."))}
+    if _BARE.fullmatch(bare):
+        score = _score(bare.removesuffix("."))
     reason = []
     for line, plain in zip(written, lines, strict=True):
-        if not any(_pattern(tag).match(plain) for tag in tags):
+        if not _LINE.match(plain):
             reason.append(line)
-    return Verdict(scores, shorten("\n".join(reason)))
+    return Verdict(score, shorten("\n".join(reason)))
 
 
 @lru_cache(maxsize=1024)
@@ -107,46 +116,42 @@ def shorten(reason: str) -> str:
     return text[:LONGEST].rsplit(" ", 1)[0] + " …"
 
 
-def _last(
-    text: str, lines: Sequence[str], tag: str, shown: Sequence[str], judged: str
-) -> float | None:
+def _last(text: str, lines: Sequence[str], shown: Sequence[str], judged: str) -> float | None:
     """Return the last valid score of a reply.
 
     One that repeats the judged text counts only as the last word of the reply. A score that is
     revised in its own line ("0.8 -> 0.6") is none, and takes back those before it.
     """
     said = []  # (score, whether it repeats what was judged)
-    word = re.split("[_ -]", tag.casefold())[0]  # quick to find
     quoted = set(filter(None, shown))
     for line in shown:
-        if word in line:
-            quoted.update(match[0] for match in _spoken(tag).finditer(line))
+        quoted.update(match[0] for match in _SPOKEN.finditer(line))
     for line in lines:
-        match = _statement(line, tag) if word in line else None
+        match = _statement(line)
         if not match:
             continue
-        if match["revised"] or _says_two(line, tag):
+        if match["revised"] or _says_two(line):
             said = []
         else:
             said.append((_score(match["value"]), line in quoted or match[0] in quoted))
     for part in re.findall(r"\{[^{}]{1,4000}\}", text):
-        said.append((_field(_object(part) or {}, tag), part in judged))
+        said.append((_field(_object(part) or {}), part in judged))
     valid = [(score, is_repeated) for score, is_repeated in said if score is not None]
     own = [score for score, is_repeated in valid if not is_repeated]
     if own:
         return own[-1]
     filled = list(filter(None, lines))
-    if valid and filled and _statement(filled[-1], tag):
+    if valid and filled and _statement(filled[-1]):
         return valid[-1][0]
     return None
 
 
-def _statement(line: str, tag: str) -> re.Match[str] | None:
+def _statement(line: str) -> re.Match[str] | None:
     """Return where a line states a score: at its beginning, or in the writer's own sentence."""
-    at_beginning = _pattern(tag).match(line)
+    at_beginning = _LINE.match(line)
     if at_beginning:
         return at_beginning
-    for match in _spoken(tag).finditer(line):
+    for match in _SPOKEN.finditer(line):
         before = line[max(0, match.start() - 150) : match.start()]
         sentence = re.split(r"[.!?] ", before)[-1]
         if _is_own(sentence):
@@ -157,31 +162,13 @@ def _statement(line: str, tag: str) -> re.Match[str] | None:
     return None
 
 
-def _says_two(line: str, tag: str) -> bool:
-    """Tell whether a line gives one tag two scores."""
-    return len({said["value"] for said in _spoken(tag).finditer(line)}) > 1
+def _says_two(line: str) -> bool:
+    """Tell whether a line gives two scores."""
+    return len({said["value"] for said in _SPOKEN.finditer(line)}) > 1
 
 
 def _is_own(sentence: str) -> bool:
     return bool(_OWN.match(sentence)) and not _OTHERS.search(sentence)
-
-
-@cache
-def _pattern(tag: str) -> re.Pattern[str]:
-    """Return the pattern of a tag's line, normalised; `value` is None where no number follows."""
-    return re.compile(rf"{_BEFORE}{_name(tag)}\W{{0,3}}[=:](?:{_FIGURE})?")
-
-
-@cache
-def _spoken(tag: str) -> re.Pattern[str]:
-    """Return the pattern of a tag and its score within a line."""
-    return re.compile(
-        rf"(?<!\w){_name(tag)}(?:\W{{0,3}}(?P<sign>[=:])| (?:at|is|would be|as)\b){_FIGURE}"
-    )
-
-
-def _name(tag: str) -> str:
-    return re.escape(tag.casefold()).replace("_", r"\\?[_ -]?")
 
 
 def _score(value) -> float | None:
@@ -192,10 +179,10 @@ def _score(value) -> float | None:
     return None
 
 
-def _field(values: dict, tag: str) -> float | None:
-    """Return the score under a tag's name, in any case."""
+def _field(values: dict) -> float | None:
+    """Return the score under the tag's name, in any case."""
     for name, value in values.items():
-        if name.casefold().replace(" ", "_") == tag.casefold():
+        if name.casefold().replace(" ", "_") == FIELD:
             return _score(value)
     return None
 
@@ -217,15 +204,12 @@ def last_round(records: Sequence[Mapping]) -> list[Mapping]:
 
 
 def decide(records: Sequence[Mapping], aggregation: str = "mean") -> float | None:
-    """Return the jury's score of one verdict: the judge's, else from the jurors' last round.
+    """Return the jury's score of one verdict, from the jurors' last round.
 
     mean: of the valid scores. majority: 1 where more than half of them lie above .5, 0 where more
     than half lie below, else .5. None without a valid score, which is no vote.
     """
-    by_judge = _scores(row for row in records if row["role"] == "judge")
-    if by_judge:
-        return by_judge[-1]
-    scores = _scores(last_round(records))
+    scores = [row["score"] for row in last_round(records) if pd.notna(row["score"])]
     if not scores:
         return None
     if aggregation == "mean":
@@ -244,7 +228,3 @@ def verdict_scores(records: pd.DataFrame, aggregation: str = "mean") -> pd.DataF
     parts = records.groupby(VERDICT, sort=False)
     scores = {name: decide(part.to_dict("records"), aggregation) for name, part in parts}
     return first.assign(score=pd.Series(scores, dtype=float)).reset_index()
-
-
-def _scores(rows: Iterable[Mapping]) -> list[float]:
-    return [row["score"] for row in rows if pd.notna(row["score"])]

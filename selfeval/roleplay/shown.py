@@ -47,8 +47,6 @@ def _line(row: Mapping, names: Mapping[str, str]) -> str:
     """Return a statement as a line: the round, who, the score and the reason."""
     model, seat, number = row["juror"].partition(" #")
     parts = [f"round {row['round']}"]
-    if row["role"] != "juror":
-        parts.append(row["role"])
     parts.append(names.get(model, model))
     if row["persona"]:
         parts.append(row["persona"])

@@ -15,9 +15,8 @@ Rates of `simulation` in data/models.yaml, as `role: roleplay` or without a role
   leniency, discrimination, conformity   as above, 0 by default
   no_answer        P(gives no score, also when it is asked again)
 
-Asked for a summary it repeats the scores, as a presiding judge it takes their mean, and any other
-message it answers with a short text that carries its tell, so that it can play agent and
-interrogator.
+Any other message it answers with a short text that carries its tell, so that it can play agent
+and interrogator.
 """
 
 import math
@@ -27,7 +26,8 @@ import re
 from selfeval.providers.models import Model
 from selfeval.providers.request import WORDS, author_of, seeded, write
 from selfeval.roleplay import roles
-from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT, SUMMARY
+from selfeval.roleplay.prompts import JUDGED, MESSAGE, RULES, SEAT, STATEMENT
+from selfeval.roleplay.scoring import TAG
 
 RATES = {
     "leniency": 0.0,
@@ -36,58 +36,37 @@ RATES = {
     "no_answer": 0.0,
 }
 DEVIATION = 0.05  # of the noise, and of the mood of answers
-# as a prompt asks for it
-TAG = re.compile(r"^(\w+)=$", re.M)
-SCORE = re.compile(r"^HUMAN_SCORE=([\d.]+)$", re.M)
-SUMMED = re.compile(r"^Juror (\d+): ([\d.]+)$", re.M)
-_BEGINNING = RULES.partition("{")[0]
+SCORE = re.compile(rf"^{TAG}=([\d.]+)$", re.M)
 SILENT = "It could be either, and I would rather not put a number on it."
 
 
 def is_asked(messages: list[dict]) -> bool:
     """Tell whether messages begin as a jury's, or with what an agent or interrogator is told."""
     parts = roles.personas() | roles.strategies()
-    told = [part.prompt or _BEGINNING for part in parts.values()]
-    return messages[0]["content"].startswith((_BEGINNING, *told))
+    told = [part.prompt or RULES for part in parts.values()]
+    return messages[0]["content"].startswith((RULES, *told))
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Answer as a juror, presiding judge, summariser or talker, whichever the messages ask for."""
+    """Answer as a juror or a talker, whichever the messages ask for."""
     # of a repair, the first question is the juror's prompt
     question = next(message["content"] for message in messages if message["role"] == "user")
-    if not question.startswith(_BEGINNING):
+    if not question.startswith(RULES):
         return write(model, "14 words", draw)  # two sentences that carry its tell
-    heard = scores(question)
-    if "\nSummarise what the jurors said" in question:
-        lines = [f"Juror {number}: {score:.3f}" for number, score in heard.items()]
-        return "\n".join(lines) or "Nobody gave a score."
     rates = RATES | rates
     # the same when it is asked again
     is_mute = seeded("mute", model.id, question).random() < rates["no_answer"]
     if is_mute:
         return SILENT
-    if "\nYou preside over this jury" not in question:
-        score = _vote(question, heard, rates, draw)
-    elif heard:
-        score = math.fsum(heard.values()) / len(heard)
-    else:
-        score = _private(question, rates, draw)
+    score = _vote(question, scores(question), rates, draw)
     score = min(max(score, 0.0), 1.0)
-    lines = []
-    for tag in TAG.findall(question):
-        value = score if tag == "HUMAN_SCORE" else draw.random()
-        lines.append(f"{tag}={value:.3f}")
     reason = f"It reads {draw.choice(WORDS)} and {draw.choice(WORDS)} to me."
-    return "\n".join([reason, *lines])
+    return f"{reason}\n{TAG}={score:.3f}"
 
 
 def scores(question: str) -> dict[int, float]:
-    """Return the latest visible score of each juror by its number, those of a summary first."""
+    """Return the latest visible score of each juror by its number."""
     latest = {}
-    summary = SUMMARY.search(question)
-    if summary:
-        for number, score in SUMMED.findall(summary[2]):
-            latest[int(number)] = float(score)
     for _, number, _, text in STATEMENT.findall(question):
         for score in SCORE.findall(text):
             latest[int(number)] = float(score)

@@ -23,9 +23,7 @@ from selfeval.statistics.intervals import BOUND, Count, Function, Rate, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import FEW, Measure, write
 
-ONE_BY_ONE = "debate"
-DEBATES = (ONE_BY_ONE, "simultaneous", "simultaneous_summary")
-ARMS = ("independent", "personas", "reask", "sham", *DEBATES)
+ARMS = ("independent", "personas", "reask", "sham", "debate")
 HUMAN, MODEL = SOURCES = ("human", "model")
 DEFAULTS = {
     "source": MODEL,
