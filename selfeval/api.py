@@ -759,12 +759,13 @@ def judge(
     check_whole("limit", limit)
     check_whole("max_turns", max_turns)
     verdict_files.check_not_read(out, conversations, controls, verdicts)
+    if record_files.is_given(verdicts) and (limit or max_turns):
+        rule = "`limit` and `max_turns` choose what is judged, and `verdicts` are already there"
+        raise InputError(f"{rule}; give the rows of `verdicts` that you mean.")
 
     async def work(client: Client) -> Records:
         if record_files.is_given(verdicts):
-            talks, statements = verdict_files.read_judgements(
-                verdicts, conversations, controls=controls, limit=limit, max_turns=max_turns
-            )
+            talks, statements = verdict_files.read_judgements(verdicts, conversations, controls)
         else:
             talks = read_conversations(conversations)[: limit or None]
             talks += read_conversations(controls)

@@ -236,37 +236,27 @@ def test_own_transcripts_are_answered_by_the_persona_that_is_asked_for():
 
 
 ASKED, SAID = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yes.\nYou?"}
-CHATS = {  # how a chat is written: the row
-    "messages": {"messages": [{"role": "system", "content": "Be kind."}, ASKED, SAID]},
-    "turns with roles": {"turns": [{"role": "system", "content": "Be kind."}, ASKED, SAID]},
-    "parts": {"messages": [ASKED | {"content": [{"text": "Hi?"}]}, SAID | {"content": ["Yes.", "You?"]}]},
-    "typed parts": {"messages": [ASKED, SAID | {"content": [{"type": "text", "text": t} for t in ("Yes.", "You?")]}]},
-    "text for content": {"messages": [{"role": "user", "text": "Hi?"}, {"role": "assistant", "text": "Yes.\nYou?"}]},
-    "speaker and content": {"source": "model", "turns": [
-        {"speaker": "user", "content": "Hi?"}, {"speaker": "agent", "content": [{"text": "Yes.\nYou?"}]}
-    ]},
-    "the agent by its role": {"agent": "assistant", "messages": [ASKED, SAID]},
-    "words that are a role": {"messages": [ASKED, SAID, ASKED | {"content": "assistant"}]},
-}  # fmt: skip
+UNSPOKEN = [{"role": "system", "content": "Be kind."}, {"role": "developer", "content": "Be brief."}]
+UNSPOKEN += [{"role": "tool", "content": '{"found": 3}', "tool_call_id": "1"}]
 
 
-@pytest.mark.parametrize("form", CHATS)
-def test_chats_have_role_or_speaker_and_content_or_text(form, tmp_path):
-    row = {"conversation_id": "c"} | CHATS[form]
-    for given in ([row], save(tmp_path / "chat.jsonl", row)):
+@pytest.mark.parametrize("before", [[], UNSPOKEN])
+def test_of_a_chat_a_juror_sees_what_is_said_and_nothing_else(before, tmp_path):
+    messages = [*before, ASKED, *before[2:], SAID, ASKED | {"content": "assistant"}]
+    row = {"conversation_id": "c", "messages": messages}
+    for given in ([row], pd.DataFrame([row]), save(tmp_path / "chat.jsonl", row)):
         [talk] = read_conversations(given)
-        assert talk.exchanges() == [Exchange(1, "Hi?", "Yes.\nYou?")] and (talk.agent, talk.source) == (
-            "agent",
-            "model",
-        )
-    assert [turn.text for turn in talk.turns[2:]] == ["assistant"] * (form == "words that are a role")
+        assert talk.exchanges() == [Exchange(1, "Hi?", "Yes.\nYou?")] and talk.turns[2].text == "assistant"
+        assert (talk.agent, talk.source) == ("agent", "model")
 
 
-def test_what_a_message_thought_in_a_part_of_its_own_is_its_reasoning():
-    parts = [{"type": "thinking", "thinking": "Say yes."}, {"type": "text", "text": "Yes."}]
-    [talk] = read_conversations([{"conversation_id": "c", "messages": [ASKED, SAID | {"content": parts}]}])
-    assert (talk.turns[1].text, talk.turns[1].more["reasoning"]) == ("Yes.", "Say yes.")
-    assert "reasoning" not in talk.turns[0].more
+def test_what_has_no_id_is_named_by_its_file_and_number(tmp_path):
+    row = {"source": "model", "messages": [ASKED, SAID]}
+    two = [row, TALK | {"conversation_id": None, "source": "human"}, row | {"id": 7}]
+    ids = [[talk.conversation_id for talk in read_conversations(given)] for given in (
+        save(tmp_path / "chat.json", row), save(tmp_path / "chats.json", two), two,
+    )]  # fmt: skip
+    assert ids == [["chat"], ["chats 1", "chats 2", "7"], ["conversation 1", "conversation 2", "7"]]
 
 
 @pytest.mark.parametrize("content", [None, [{"type": "image_url", "image_url": "x"}], [], {"text": "Yes."}, 3])
@@ -285,13 +275,11 @@ def test_verdicts_may_be_a_table(tmp_path):
 
 WRONG = {  # what a sentence names: the record
     "record 1: `source` must be one of model, human": TALK,
-    "record 1: a conversation needs a `conversation_id`": TALK | {"conversation_id": None},
     "record 1: a conversation needs a list of `turns`": {"question": 1},
     "record 1, turn 1: a turn needs a `text`": TALK | {"turns": [{"speaker": "B"}]},
     "needs turns with a `question` and an `answer`": PUBLISHED | {"interaction": [{"question": 1}]},
     "record 1: `source` must be one of": VERDICT,
     "a verdict needs `conversation_id`, `turn`, `arm`, `juror` and `score`": {"juror": "a/one"},
-    "a score must be a number from 0 to 1 or null, got 85": VERDICT | {"source": "model", "score": 85},
     "scores need as many names in `jury`": PUBLISHED | {"jury": ["a/one", "b/two", "c/three"]},
     "this is neither a verdict": {"anything": 1},
 }
@@ -353,7 +341,10 @@ def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):
     assert se.measure_jury(path).query("statistic == 'mean_score'")["estimate"].tolist() == [0.25]
     twins = [VERDICT | {"source": ["human", "model"][k // 4], "conversation_id": k, "pair": k % 4} for k in range(8)]
     assert se.measure_jury(twins).query("statistic == 'paired_accuracy'")["n"].tolist() == [4]
-    part = se.judge([], "sim/juror-stern", verdicts=path, limit=2, max_turns=1)
-    assert part[["conversation_id", "turn"]].to_numpy().tolist() == [["a", 1], ["b", 1]]
+    wrong = [rows[0] | {"score": 85}, *rows[1:]]
+    with pytest.raises(InputError, match="`score` must hold numbers from 0 to 1 or null, got 85"):
+        se.measure_jury(wrong)
+    with pytest.raises(InputError, match="`limit` and `max_turns` choose what is judged"):
+        se.judge([], "sim/juror-stern", verdicts=path, limit=2)
     with pytest.raises(InputError, match="is a folder that is read here"):
         se.judge([], "sim/juror-stern", verdicts=path, out=str(tmp_path))

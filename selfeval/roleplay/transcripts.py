@@ -21,6 +21,8 @@ from selfeval.records.tables import (
 from selfeval.results import Records
 
 SOURCES = ("model", "human")
+# roles of chat messages that nobody says
+UNSPOKEN = ("system", "developer", "tool")
 # what outputs call somebody who types
 TYPED = "person"
 # {field of an output's set-up: our name for it}; the published comparison has names of its own
@@ -154,16 +156,16 @@ class Conversation:
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files or rows.
 
-    Rows are {conversation_id, turns: [{speaker, text}], source}; files may also be outputs of
-    `selfeval roleplay` and `selfeval compare`, also published ones, whose conversation is named
-    after the file. Turns may be `messages`, with `role` for speaker, and `content` for text: a
-    text, or a list of parts with text.
+    Rows are {conversation_id, turns: [{speaker, text}], source}, or chats {messages: [{role,
+    content}]}; files may also be outputs of `selfeval roleplay` and `selfeval compare`, also
+    published ones. What has no `conversation_id` has its `id`, or is named by its file and number.
 
     A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent",
     else the second one to speak. `source` is not guessed: an output file says it by its
-    `role_play_llm_model` or `role_play_model` (a person is called "person" there), any other row by
-    itself. Relative paths lie below `data/`. A conversation that is given twice counts once. Raises
-    `InputError` naming file and row for what is not of this form.
+    `role_play_llm_model` or `role_play_model` (a person is called "person" there), the assistant of
+    a chat is a model, any other row says it itself. Relative paths lie below `data/`. A
+    conversation that is given twice counts once. Raises `InputError` naming file and row for what
+    is not of this form.
     """
     rows = records_in("conversations", paths)
     return distinct(conversation_of(where, row) for where, row in rows)
@@ -212,30 +214,32 @@ def exchanges(conversations: Rows) -> Records:
 
 
 def records_in(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
-    """Yield where each record of the files stands, and the record.
+    """Yield where each record of files or rows stands, and the record with its name.
 
-    An output file that has no id is named by its file. A file holds JSON lines, one list, or one
-    object over many lines, as the commands write it. Rows are records, too.
+    A file holds JSON lines, one list, or one object over many lines, as the commands write it.
     """
     if isinstance(paths, pd.DataFrame) and paths.empty:
         return
     if not are_files(paths):
-        for number, row in enumerate(rows_of(paths), 1):
-            if _field_of_messages(row):
-                row = {"conversation_id": row.get("id", f"conversation {number}")} | row
-            yield f"record {number}", row
+        yield from _named(rows_of(paths), "record", "conversation", 0)
         return
     files = files_named(kind, paths)
     named: Any = [paths] if is_file(paths) else paths
     tell_several(named, files)
     for path in files:
-        rows = rows_of(path)
-        for number, row in enumerate(rows, 1):
-            needs_name = is_output(row) or _field_of_messages(row)
-            if needs_name and row.get("conversation_id") is None:
-                name = path.stem if len(rows) == 1 else f"{path.stem} {number}"
-                row = row | {"conversation_id": name}
-            yield f"{path}, record {number}", row
+        yield from _named(rows_of(path), f"{path}, record", path.stem, 1)
+
+
+def _named(rows: list[dict], where: str, name: str, alone: int) -> Iterator[tuple[str, dict]]:
+    """Yield where each row stands, and the row; of a verdict it says itself what it is about.
+
+    alone: so many rows have the name without a number.
+    """
+    for number, row in enumerate(rows, 1):
+        if row.get("conversation_id") is None and "juror" not in row:
+            numbered = name if len(rows) == alone else f"{name} {number}"
+            row = row | {"conversation_id": row.get("id", numbered)}
+        yield f"{where} {number}", row
 
 
 def files_named(kind: str, paths: Rows | Sequence[str | Path]) -> list[Path]:
@@ -265,56 +269,53 @@ def as_id(value) -> str:
 
 def conversation_of(where: str, row: dict) -> Conversation:
     """Return the conversation in a record that stands somewhere."""
-    if is_output(row):
-        row = _row_of_output(where, row)
-    if _field_of_messages(row):
-        row = _with_turns(row)
     # a table has all columns in all rows
     row = {name: value for name, value in row.items() if value is not None}
+    if is_output(row):
+        row = _row_of_output(where, row)
+    elif "turns" not in row and "messages" in row:
+        row = _row_of_chat(where, row)
     if "pair" in row:
         row["pair"] = as_id(row["pair"])
     turns = row.pop("turns", None)
-    name = row.pop("conversation_id", None)
-    source = row.pop("source", None)
     rule = "a conversation needs a list of `turns`; see data/README.md"
     need(isinstance(turns, list) and turns, where, rule)
-    is_name = type(name) in (str, int) and name != ""
-    need(is_name, where, f"a conversation needs a `conversation_id`, got {name!r}")
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
+    name = as_id(row.pop("conversation_id"))
+    source = row.pop("source", None)
     check_source(where, source)
     speakers = dict.fromkeys(turn.speaker for turn in turns)
     agent = _agent(where, row.pop("agent", None), list(speakers))
     status = str(row.pop("status", "ok"))
-    return Conversation(str(name), turns, source, agent, status, row)
+    return Conversation(name, turns, source, agent, status, row)
+
+
+def _row_of_chat(where: str, row: dict) -> dict:
+    """Return a row with `turns` for a chat; its assistant is the agent, and a model."""
+    turns = []
+    for message in row.pop("messages"):
+        need(isinstance(message, Mapping), where, f"a message needs a `role`, got {message!r:.80}")
+        fields = dict(message)
+        role = fields.pop("role", None)
+        if role not in UNSPOKEN:
+            fields["speaker"] = "agent" if role == "assistant" else role
+            fields["text"] = fields.pop("content", None)
+            turns.append(fields)
+    return {"source": "model", **row, "turns": turns}
 
 
 def _turn(where: str, turn) -> Turn:
-    """Return a turn of a record: a message by a speaker, or of a chat."""
-    fields = dict(turn) if isinstance(turn, dict) else {}
-    if "role" in fields and "speaker" not in fields:
-        role = fields.pop("role")
-        fields["speaker"] = "agent" if role == "assistant" else role
-    if "content" in fields and "text" not in fields:
-        fields["text"] = fields.pop("content")
+    """Return a turn of a record."""
+    fields = dict(turn) if isinstance(turn, Mapping) else {}
     speaker = fields.pop("speaker", None)
-    thought, text = _text_of_parts(fields.pop("text", None))
-    need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r}")
+    text = fields.pop("text", None)
+    need(isinstance(text, str), where, f"a turn needs a `text`, got {turn!r:.200}")
     is_name = isinstance(speaker, str) and speaker.strip()
     need(is_name, where, f"a turn needs a `speaker`, got {speaker!r}")
-    marked, text = thinking.split(text)
-    if thought or marked:
-        fields.setdefault("reasoning", thought or marked)
+    thought, text = thinking.split(text)
+    if thought:
+        fields.setdefault("reasoning", thought)
     return Turn(speaker, text, str(fields.pop("status", "ok")), fields)
-
-
-def _text_of_parts(text) -> tuple:
-    """Return (thinking, what is said) of a list of parts that are text or thinking."""
-    if not isinstance(text, list) or not text:
-        return None, text
-    for part in text:
-        if part != "" and not any(thinking.of_parts(part)):
-            return None, text
-    return thinking.of_parts(text, between="\n")
 
 
 def _agent(where: str, named: str | None, speakers: list[str]) -> str:
@@ -326,44 +327,6 @@ def _agent(where: str, named: str | None, speakers: list[str]) -> str:
     rule = f"`agent` must name the speaker under judgement ({', '.join(speakers)})"
     need(agent in speakers or ended_before_first_answer, where, f"{rule}, got {named!r}")
     return agent
-
-
-# chat messages
-
-
-def _field_of_messages(row: Mapping) -> str:
-    """Return which field has chat messages: `messages`, or `turns` with roles; "" for none."""
-    if _are_messages(row.get("messages"), {"role", "speaker"}):
-        return "messages"
-    if _are_messages(row.get("turns"), {"role"}):
-        return "turns"
-    return ""
-
-
-def _are_messages(value, who: set[str]) -> bool:
-    """Tell whether a value is a list of messages; who: what they may call the speaker."""
-    if not isinstance(value, list | tuple) or not value:
-        return False
-    for message in value:
-        if not isinstance(message, Mapping) or who.isdisjoint(message):
-            return False
-        if "content" not in message and "text" not in message:
-            return False
-    return True
-
-
-def _with_turns(row: dict) -> dict:
-    """Return a row with `turns` for one with chat messages; what the system said is no turn.
-
-    The assistant is the agent under judgement: a model, unless `source` or `author` says that it is
-    a person.
-    """
-    source = "human" if row.get("author") == "human" else "model"
-    row = {"source": source} | row
-    messages = row.pop(_field_of_messages(row))
-    if row.get("agent") == "assistant":
-        row["agent"] = "agent"
-    return row | {"turns": [turn for turn in messages if turn.get("role") != "system"]}
 
 
 # outputs of the commands

@@ -1,6 +1,5 @@
 """Files of verdicts: what jurors said of conversations, ours and the published ones."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,8 +54,8 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
     A file is a `verdicts.jsonl`, or an output of `selfeval roleplay` or `selfeval compare`. A
     published one says the jurors' last scores alone: the position is then the place on the list,
     the round of a debate is `debate_rounds` (2, the published default, where the file does not
-    say), and everything else that is not known is null. Statements that are given twice count once.
-    Raises `InputError` naming file and row for what is not of this form.
+    say), and everything else that is not known is null. What earlier versions kept of others than
+    jurors is left out. Raises `InputError` naming file and row for what is not of this form.
     """
     statements = []
     conversations = []
@@ -69,46 +68,26 @@ def read_verdicts(paths: Rows | Sequence[str | Path]) -> tuple[list[dict], list[
         conversation = conversation_of(where, row)
         conversations.append(conversation)
         statements += _statements_of(where, row, conversation)
-    by_content = {json.dumps(row, sort_keys=True): row for row in statements}
-    return list(by_content.values()), distinct(conversations)
+    return [row for row in statements if row["role"] == "juror"], distinct(conversations)
 
 
 def read_judgements(
-    verdicts: Rows,
-    conversations: Rows = (),
-    *,
-    controls: Rows = (),
-    limit: int = 0,
-    max_turns: int = 0,
+    verdicts: Rows, conversations: Rows = (), controls: Rows = ()
 ) -> tuple[list[Conversation], list[dict]]:
     """Return verdicts that exist, in files, rows or a frame, as (conversations, statements).
 
     The conversations are those that the statements are about, as far as they are found in the
-    verdicts' files, beside them, or in `conversations` or `controls`, in this order. limit: only
-    the first `limit` of them, and all of `controls`. max_turns: only the first `max_turns` answers
-    of each; 0 = all.
+    verdicts' files, beside them, or in `conversations` or `controls`, in this order.
     """
     statements, in_outputs = read_verdicts(verdicts)
     if not statements:
         remedy = "give what `judge` returned, or its file verdicts.jsonl"
-        raise InputError(f"There are no verdicts to analyse: {remedy}.")
-    controls = read_conversations(controls)
-    known = in_outputs + _beside(verdicts) + read_conversations(conversations) + controls
+        raise InputError(f"There are no jurors' verdicts to analyse: {remedy}.")
+    known = in_outputs + _beside(verdicts)
+    known += read_conversations(conversations) + read_conversations(controls)
     by_id = {talk.conversation_id: talk for talk in reversed(known)}
-    judged = list(dict.fromkeys(row["conversation_id"] for row in statements))
-    if limit:
-        stay = {talk.conversation_id for talk in controls}
-        first = [name for name in judged if name not in stay][:limit]
-        judged = [name for name in judged if name in stay or name in first]
-    kept = []
-    for row in statements:
-        is_in_time = not max_turns or row["turn"] <= max_turns
-        if row["conversation_id"] in judged and is_in_time:
-            kept.append(row)
-    if not any(row["role"] == "juror" for row in kept):
-        rule = "There is no juror's verdict on the answers to analyse"
-        raise InputError(f"{rule}; raise `limit` and `max_turns`.")
-    return [by_id[name].first(max_turns) for name in judged if name in by_id], kept
+    judged = dict.fromkeys(row["conversation_id"] for row in statements)
+    return [by_id[name] for name in judged if name in by_id], statements
 
 
 def _beside(verdicts: Rows) -> list[Conversation]:
@@ -141,16 +120,12 @@ def _statement(where: str, row: dict) -> dict:
     rule = f"a verdict needs `{'`, `'.join(NEEDED)}` and `score`"
     need(has_needed, where, f"{rule}; data/README.md has the fields")
     check_source(where, row.get("source"))
-    score = row["score"]
-    is_score = score is None or (type(score) in (int, float) and 0 <= score <= 1)
-    rule = "a score must be a number from 0 to 1 or null"
-    need(is_score, where, f"{rule}, got {score!r:.80}")
     statement = dict(row)
-    usual = UNSAID | {"status": "no_answer" if score is None else "ok"}
+    usual = UNSAID | {"status": "no_answer" if row["score"] is None else "ok"}
     for name, value in usual.items():
         if statement.get(name) is None:
             statement[name] = value
-    statement["conversation_id"] = str(row["conversation_id"])
+    statement["conversation_id"] = as_id(row["conversation_id"])
     if row.get("pair") is not None:
         statement["pair"] = as_id(row["pair"])
     return statement
