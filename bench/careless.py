@@ -130,7 +130,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("recognition/contrasts.py", "sides = common_rows([other, weights])", "sides = [other, weights]"),
     ("roleplay/votes.py", "1 - observed / given.var(ddof=1)", "1 - observed / given.var()"),
-    ("roleplay/measures.py", "known / np.maximum(known_in_conversation, 1)", "known.astype(float)"),
+    ("roleplay/measures.py", "groupby(cluster).mean().dropna()", "groupby(cluster).first().dropna()"),
     ("roleplay/votes.py", "known.sum(1, keepdims=True) - known", "known.sum(1, keepdims=True)"),
     ("identity/measures.py", "np.logical_or.accumulate(is_flip, axis=1)", "is_flip"),
     ("identity/measures.py", "times * (times - 1)", "times * times"),
@@ -514,7 +514,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'judgement.get("debate_rounds", config.get("debate_rounds", 2))',
         'judgement.get("debate_rounds", config.get("debate_rounds", 1))',
     ),
-    ("roleplay/baselines.py", 'if scope == "turn" else answers[:turn]', 'if scope == "turn" else answers'),
+    ("roleplay/measures.py", 'if scope == "turn" else answers[:turn]', 'if scope == "turn" else answers'),
     ("existence/run.py", "(point > 3) - (point < 3)", "(point >= 3) - (point < 3)"),
     (
         "existence/measures.py",

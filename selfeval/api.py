@@ -53,7 +53,7 @@ from selfeval.results import Records
 from selfeval.roleplay import conversation
 from selfeval.roleplay import run as jury_run
 from selfeval.roleplay import verdicts as verdict_files
-from selfeval.roleplay.baselines import baselines
+from selfeval.roleplay.measures import baselines
 from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.secrets import tell

@@ -16,12 +16,12 @@ from selfeval.errors import InputError
 from selfeval.providers.request import Response
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import scoring as verdicts
-from selfeval.roleplay.baselines import baselines
+from selfeval.roleplay.measures import baselines
 from selfeval.roleplay.roles import jurors, same_family
-from selfeval.roleplay.run import Hearing, Jury, hold, judged_turns
+from selfeval.roleplay.run import Hearing, Jury, hold
 from selfeval.roleplay.scoring import decide
 from selfeval.roleplay.shown import render
-from selfeval.roleplay.transcripts import Conversation, Exchange, Turn
+from selfeval.roleplay.transcripts import Conversation, Exchange, Turn, judged_turns
 
 
 def talk(name="one", answers=("Hello, this is Jenny.", "Two weeks, sorry.", "Grey, and my bike is wet."), **more):

@@ -12,7 +12,6 @@ the reference; without them a score says nothing.
   prompts            what a juror is asked
   scoring            what jurors' replies say, and what they come to
   verdicts, shown    files of verdicts, and how a conversation is shown with its verdicts
-  votes, measures    agreement, and the tables of a jury
-  baselines          judges that read nothing
+  votes, measures    agreement, the tables of a jury, and judges that read nothing
   simulated          jurors and talkers whose traits are known
 """

@@ -31,14 +31,20 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from selfeval.records.columns import as_shown
+from selfeval.roleplay.transcripts import Conversation, judged_turns
 from selfeval.roleplay.votes import (
     AGREEMENT,
+    HUMAN,
+    SOURCES,
     Units,
     Votes,
     mean_of_others,
     mean_over,
     read_votes,
+    units_of,
 )
+from selfeval.statistics.classifier import out_of_fold
 from selfeval.statistics.intervals import (
     BOUND,
     Area,
@@ -128,34 +134,44 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     return table.assign(detectable=table["detectable"].where(table["p"].notna()))
 
 
-def baseline_auc(scores, human, cluster, turn, *, name: str) -> pd.DataFrame:
-    """Return the rows auc and paired_accuracy of any score of the same answers.
+def baselines(conversations: Sequence[Conversation], scope: str = "turn") -> pd.DataFrame:
+    """Return AUC and paired accuracy of two judges that read nothing, as rows of `jury_table`.
 
-    scores: one per answer, higher where it speaks for a person (length in words, P(human) of a
-    classifier that did not see the conversation); NaN is left out. human: true or false. cluster:
-    the conversation or pair, turn: what pairs share. name: the arm in the table, which is as that
-    of `jury_table`.
+    `length`: the longer, the more human; an area below .5 says that people write less, and tells
+    them apart as well as one above. `character n-grams`: a classifier of style that saw none of the
+    texts of the same conversation or pair. scope: of the verdicts. Empty without both sources, or
+    with fewer than two conversations of each.
     """
-    cluster = np.asarray(cluster).astype(str)
-    answers = pd.DataFrame({"cluster": cluster, "turn": np.asarray(turn)})
-    pair = answers.groupby(["cluster", "turn"]).ngroup().to_numpy()
-    units = Units(cluster, np.asarray(human, bool), pair)
-    measures = areas(np.asarray(scores, float), units, {"task": name})
+    rows = []
+    for conversation in conversations:
+        answers = [exchange.answer for exchange in conversation.exchanges()]
+        cluster = conversation.meta.get("pair") or conversation.conversation_id
+        for turn in judged_turns(scope, conversation):
+            judged = answers[turn - 1 : turn] if scope == "turn" else answers[:turn]
+            text = "\n".join(judged)
+            rows.append((text, conversation.source, cluster, turn, conversation.words))
+    frame = pd.DataFrame(rows, columns=["text", "source", "cluster", "turn", "words"])
+    frame["cluster"] = as_shown(frame["cluster"], frame["words"])
+    clusters = frame.groupby("source")["cluster"].nunique()
+    if clusters.reindex(SOURCES).fillna(0).min() < 2:
+        return pd.DataFrame()
+    units = units_of(frame)
+    style = out_of_fold(frame["text"], frame["source"], frame["cluster"])
+    scores = {"length": frame["text"].str.split().str.len(), "character n-grams": style[HUMAN]}
+    measures = []
+    for name, score in scores.items():
+        measures += areas(score.to_numpy(float), units, {"task": name})
     table = write(measures, Settings(unit="conversation"))
-    return adjust_p(table, ["statistic"], chance=CHANCE)
+    return adjust_p(table, ["statistic", "task"], chance=CHANCE)
 
 
 # --------------------------------------------------------------------------------------------------
 # Means, shares and slopes over conversations
 
 
-def per_conversation(values, cluster) -> np.ndarray:
-    """Return what each unit adds to its conversation's mean, and to the count of conversations."""
-    known = ~np.isnan(values)
-    codes = np.unique(cluster, return_inverse=True)[1]
-    known_in_conversation = np.bincount(codes, known)[codes]
-    weight = known / np.maximum(known_in_conversation, 1)
-    return np.stack([np.where(known, values, 0) * weight, weight], 1)
+def of_conversations(values, cluster) -> np.ndarray:
+    """Return the mean of each conversation that has a value."""
+    return pd.Series(values).groupby(cluster).mean().dropna().to_numpy()
 
 
 def difference(name: str, values, cluster, labels: Mapping, n=None) -> Measure:
@@ -164,14 +180,12 @@ def difference(name: str, values, cluster, labels: Mapping, n=None) -> Measure:
     Without p (note `untested`) over fewer than 20 conversations, or where more than half of them
     have no difference: with rare large jumps the interval of t holds the truth too seldom.
     """
-    total, weight = by_cluster(per_conversation(values, cluster), cluster).T
-    of_conversation = total / weight
-    is_zero = np.abs(of_conversation) < BOUND
+    gaps = of_conversations(values, cluster)
+    is_zero = np.abs(gaps) < BOUND
     is_tested = len(is_zero) >= LEAST and is_zero.mean() <= HALF
     p = np.nan, 0.0
     if is_tested:
-        signed = np.stack([of_conversation, -of_conversation], 1)
-        p = rearranged_p(signed, of_conversation.sum())
+        p = rearranged_p(np.stack([gaps, -gaps], 1), gaps.sum())
     mean = conversation_mean(values, cluster, n)
     return Measure(name, mean, labels, test=lambda seed: p, notes=[(not is_tested, "untested")])
 
@@ -180,8 +194,8 @@ def conversation_mean(values, cluster, n=None, within=None) -> Function:
     """Build the mean over conversations of the mean over their units (NaN left out)."""
     if n is None:
         n = (~np.isnan(values)).sum()
-    sums = by_cluster(per_conversation(values, cluster), cluster)
-    return Function.of(sums, _mean, n, within=within)
+    means = of_conversations(values, cluster)
+    return Function.of(np.stack([means, np.ones_like(means)], 1), _mean, n, within=within)
 
 
 def _mean(sums):
@@ -190,11 +204,11 @@ def _mean(sums):
 
 def share(yes, known, cluster) -> Rate:
     """Build a rate over statements: yes and known are true or false, (units, ...)."""
-    units = len(cluster)
-    known_in_unit = known.reshape(units, -1).sum(1)
-    yes_in_unit = (yes & known).reshape(units, -1).sum(1)
-    known, yes = by_cluster(np.stack([known_in_unit, yes_in_unit], 1), cluster).T
-    return Rate.of(yes, known)
+    codes = np.unique(cluster, return_inverse=True)[1]
+    axes = tuple(range(1, known.ndim))
+    size = codes.max(initial=-1) + 1
+    hits = np.bincount(codes, (yes & known).sum(axes), size)
+    return Rate.of(hits, np.bincount(codes, known.sum(axes), size))
 
 
 def slope_parts(x, y) -> np.ndarray:
@@ -377,9 +391,10 @@ def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) 
     model = ~units.human & was_asked
     if not (human.any() and model.any()):
         return
-    unanswered = [_no_answer_rate(scores, asked, units, side) for side in (human, model)]
+    no_score = np.isnan(scores)
+    unanswered = [share(no_score, asked & side[:, None], units.cluster) for side in (human, model)]
     notes = [answers_differ(Z, *unanswered)]
-    is_silent = np.isnan(scores).all(1, keepdims=True)
+    is_silent = no_score.all(1, keepdims=True)
     sides = units.cluster[human], units.cluster[model]
     others = []
     for score in (0, 1):
@@ -390,17 +405,6 @@ def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) 
     for measure, of_policies in zip(measures, zip(*others, strict=True), strict=True):
         notes_of_policies = policies_notes(measure.of, of_policies, Z, HALF)
         measure.notes = [*measure.notes, *notes, *notes_of_policies]
-
-
-def _no_answer_rate(scores, asked, units: Units, side) -> Rate:
-    """Return the share of statements on one side's answers without a score."""
-    conversation = np.unique(units.cluster, return_inverse=True)[1]
-    asked = asked & side[:, None]
-    unanswered = (asked & np.isnan(scores)).sum(1)
-    size = conversation.max() + 1
-    return Rate.of(
-        np.bincount(conversation, unanswered, size), np.bincount(conversation, asked.sum(1), size)
-    )
 
 
 # --------------------------------------------------------------------------------------------------

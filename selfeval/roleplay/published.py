@@ -15,8 +15,8 @@ from selfeval.providers.models import Model, check_part, get
 from selfeval.roleplay import roles
 from selfeval.roleplay import scoring as verdicts
 from selfeval.roleplay.conversation import converse
-from selfeval.roleplay.run import Jury, hold, judged_turns
-from selfeval.roleplay.transcripts import Conversation
+from selfeval.roleplay.run import Jury, hold
+from selfeval.roleplay.transcripts import Conversation, judged_turns
 
 # arms, as published files call them
 METHODS = {"independent": "independent", "debate": "chateval_debate_one_by_one"}

@@ -45,7 +45,7 @@ from selfeval.records.tables import call_fields
 from selfeval.roleplay import prompts as jury_prompts
 from selfeval.roleplay import roles
 from selfeval.roleplay import scoring as verdicts
-from selfeval.roleplay.transcripts import Conversation
+from selfeval.roleplay.transcripts import Conversation, judged_turns
 from selfeval.roleplay.votes import ARMS
 
 # arms of one round, in which nobody sees another juror's statement
@@ -231,18 +231,6 @@ async def hold(
     for key in design:
         records += tasks[key].result()
     return records
-
-
-def judged_turns(scope: str, conversation: Conversation) -> list[int]:
-    """Return the turns on which there is a verdict: those with an answer.
-
-    With the scope `conversation` it is the last one, if there is an answer anywhere.
-    """
-    exchanges = conversation.exchanges()
-    answered = [exchange.turn for exchange in exchanges if exchange.answer.strip()]
-    if answered and scope == "conversation":
-        return [len(exchanges)]
-    return answered
 
 
 def _in_the_making(client: Client, jury: Jury) -> int:

@@ -153,6 +153,18 @@ class Conversation:
         }
 
 
+def judged_turns(scope: str, conversation: Conversation) -> list[int]:
+    """Return the turns on which there is a verdict: those with an answer.
+
+    With the scope `conversation` it is the last one, if there is an answer anywhere.
+    """
+    exchanges = conversation.exchanges()
+    answered = [exchange.turn for exchange in exchanges if exchange.answer.strip()]
+    if answered and scope == "conversation":
+        return [len(exchanges)]
+    return answered
+
+
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files or rows.
 
@@ -263,7 +275,9 @@ def check_source(where: str, source) -> None:
 
 
 def as_id(value) -> str:
-    """Return an id as text; a spreadsheet makes 7.0 of 7."""
+    """Return an id or name as text, "" for null; a column with nulls makes 7.0 of 7."""
+    if pd.isna(value):
+        return ""
     return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from selfeval.errors import InputError
 from selfeval.records.columns import as_shown, check_once, shares
+from selfeval.roleplay.transcripts import as_id
 from selfeval.statistics.intervals import BOUND, Count, Function, Rate, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import FEW, Measure, write
@@ -117,14 +118,18 @@ def read_votes(records: pd.DataFrame) -> dict[str, Votes]:
     """
     frame = _check(records)
     frame["unit"] = frame.groupby(UNIT).ngroup()
-    judged = frame.sort_values("unit").drop_duplicates("unit")
-    units = Units(
+    units = units_of(frame.sort_values("unit").drop_duplicates("unit"))
+    rows_of = dict(list(frame.groupby("arm")))
+    return {arm: _votes(arm, rows_of[arm], units) for arm in ARMS if arm in rows_of}
+
+
+def units_of(judged: pd.DataFrame) -> Units:
+    """Return the things judged, one in each row with its cluster, source and turn."""
+    return Units(
         cluster=judged["cluster"].to_numpy(),
         human=(judged["source"] == HUMAN).to_numpy(),
         pair=judged.groupby(["cluster", "turn"]).ngroup().to_numpy(),
     )
-    rows_of = dict(list(frame.groupby("arm")))
-    return {arm: _votes(arm, rows_of[arm], units) for arm in ARMS if arm in rows_of}
 
 
 def _check(records: pd.DataFrame) -> pd.DataFrame:
@@ -139,7 +144,7 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
             rule = f"must be one of {', '.join(known)}"
             raise InputError(f"Column `{column}` {rule}, got {wrong.iloc[0]!r}.")
     for column in TEXTS:
-        frame[column] = frame[column].map(_as_text).astype(object)
+        frame[column] = frame[column].map(as_id).astype(object)
     frame["cluster"] = frame["pair"].where(frame["pair"] != "", frame["conversation_id"])
     frame["cluster"] = as_shown(frame["cluster"], frame["words"])
     frame["score"] = shares(frame["score"], "score")
@@ -149,18 +154,6 @@ def _check(records: pd.DataFrame) -> pd.DataFrame:
     shown = ["juror", "arm", "round", "conversation_id", "turn"]
     check_once(frame, [*UNIT, "juror", "arm", "round", "persona"], shown)
     return frame
-
-
-def _as_text(value) -> str:
-    """Return an id or a name as text, "" for null.
-
-    1, 1.0 and "1" are one: a column of numbers with nulls has floats.
-    """
-    if pd.isna(value):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _votes(arm: str, rows: pd.DataFrame, units: Units) -> Votes:
