@@ -111,7 +111,8 @@ def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "roleplay").mkdir()
     (tmp_path / "roleplay" / "agents.yaml").write_text("a: {prompt: p}")
     monkeypatch.setattr("selfeval.paths.DATA", tmp_path)
-    with pytest.raises(InputError, match="must give 'a' the texts title"):
+    rule = "must give every name a `title` and one of prompt, questions, script, typed, got 'a'"
+    with pytest.raises(InputError, match=rule):
         roles.personas()
 
 
@@ -120,8 +121,9 @@ def test_a_broken_file_of_roles_is_one_sentence(tmp_path, monkeypatch):
     [
         ("a: &a [x, x]\nb: &b [" + "*a, " * 400 + "]\nc: [" + "*b, " * 400 + "]", "more than 100,000 values"),
         ("a: [1", "cannot be read as YAML"),
-        ("- a", "must give every name its fields"),
-        ("", "must give every name its fields, got None"),
+        ("- a", r"must give every name a `title` and one of persona, got \['a'\]"),
+        ("a: b", "must give every name a `title` and one of persona, got 'a': 'b'"),
+        ("", "must give every name a `title` and one of persona, got None"),
     ],
 )
 def test_a_file_of_roles_is_read_within_bounds(tmp_path, monkeypatch, content, why):

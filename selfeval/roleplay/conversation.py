@@ -17,6 +17,7 @@ from selfeval.providers.embedded import require
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, is_computed
 from selfeval.reading import thinking
+from selfeval.records.tables import fields_of
 from selfeval.records.texts import chats
 from selfeval.roleplay import roles
 from selfeval.roleplay.transcripts import Conversation, Turn
@@ -86,11 +87,8 @@ def as_turn(speaker: str, response: Response) -> Turn:
         text = ""
     elif status == "ok" and not text:
         status = "empty"
-    more = {}
-    for name in KEPT:
-        value = getattr(response, name)
-        if value not in (None, {}):
-            more[name] = value
+    kept = fields_of(response, *KEPT)
+    more = {name: value for name, value in kept.items() if value not in (None, {})}
     if response.earlier:
         more["asked_again"] = response.earlier
     if thought:

@@ -19,7 +19,7 @@ from selfeval.providers.models import Model, from_callable, get
 from selfeval.providers.request import Response
 
 # how a role is played: one of these; the script is ELIZA
-PLAYED = {"prompt", "questions", "script", "typed"}
+PLAYED = ("prompt", "questions", "script", "typed")
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Role:
 
 def personas() -> dict[str, Role]:
     """Return the agents' personas by name."""
-    return _roles(_file("agents"))
+    return _roles("agents")
 
 
 def strategies() -> dict[str, Role]:
     """Return the interrogators' strategies by name."""
-    return _roles(_file("interrogators"))
+    return _roles("interrogators")
 
 
 def jurors() -> dict[str, dict]:
     """Return the jurors' personas: {name: {title, persona}}."""
-    return _entries(_file("jurors"), ("title", "persona"))
+    return _entries(_file("jurors"), ("persona",))
 
 
 def role(name: str, known: dict[str, Role], parameter: str) -> Role:
@@ -58,41 +58,32 @@ def role(name: str, known: dict[str, Role], parameter: str) -> Role:
     return known[name]
 
 
+def _roles(file: str) -> dict[str, Role]:
+    return {name: Role(name, **entry) for name, entry in _entries(_file(file), PLAYED).items()}
+
+
 @cache
-def _entries(path: Path, texts: tuple[str, ...]) -> dict[str, dict]:
-    """Return the entries of a file by name; `InputError` for one without these texts."""
-    entries = _read(path)
-    for name, entry in entries.items():
-        if not all(isinstance(entry.get(field), str) for field in texts):
-            rule = f"must give {name!r} the texts {', '.join(texts)}"
-            raise InputError(f"{path} {rule}, got {entry!r:.120}.")
-    return entries
+def _entries(path: Path, ways: tuple[str, ...]) -> dict[str, dict]:
+    """Return the entries of a YAML file by name: each has a `title` and one of these ways.
 
-
-def _read(path: Path) -> dict:
-    """Return {name: fields} of a YAML file; `InputError` for anything else."""
+    Raises `InputError` for anything else.
+    """
     try:
         entries = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML: {error}.") from error
-    if isinstance(entries, dict) and all(isinstance(entry, dict) for entry in entries.values()):
-        return entries
-    raise InputError(f"{path} must give every name its fields, got {entries!r:.120}.")
+    rule = f"{path} must give every name a `title` and one of {', '.join(ways)}"
+    if not isinstance(entries, dict):
+        raise InputError(f"{rule}, got {entries!r:.120}.")
+    for name, entry in entries.items():
+        fields = entry.keys() if isinstance(entry, dict) else set()
+        if len(fields) != 2 or not {"title"} < fields <= {"title", *ways}:
+            raise InputError(f"{rule}, got {name!r}: {entry!r:.120}.")
+    return entries
 
 
 def _file(name: str) -> Path:
     return shipped(f"roleplay/{name}.yaml")
-
-
-@cache
-def _roles(path: Path) -> dict[str, Role]:
-    roles = {}
-    for name, entry in _entries(path, ("title",)).items():
-        if len(entry) != 2 or not entry.keys() <= {"title", *PLAYED}:
-            rule = f"must give {name!r} a `title` and one of {', '.join(sorted(PLAYED))}"
-            raise InputError(f"{path.name} {rule}, got {entry!r:.120}.")
-        roles[name] = Role(name, **entry)
-    return roles
 
 
 def player(part: Role, model: Model | None, seed: int) -> Model:
