@@ -2,7 +2,7 @@
 
 ChatEval: arXiv 2308.07201, section 2.
 
-An arm says what a juror sees besides rubric and conversation when it speaks:
+An arm says what a juror sees besides rules and conversation when it speaks:
 
   independent  nothing, and it has no persona
   personas     nothing; the private vote before a debate
@@ -147,9 +147,9 @@ class Jury:
 def warnings(jury: Jury, agents: Iterable[str], arms: Sequence[str]) -> list[str]:
     """Return sentences on what weakens a jury: one model in many seats, an agent's family."""
     seats = Counter(model.id for model in jury.jurors)
+    plays_all_personas = len(seats) == 1 and {*arms} != {"independent"}
     sentences = []
     for juror, count in seats.items():
-        plays_all_personas = len(seats) == 1 and set(arms) != {"independent"}
         if count > 1 or plays_all_personas:
             sentences.append(
                 f"One model, {juror}, sits in several seats: its votes are samples of one opinion, "
@@ -290,7 +290,7 @@ class Hearing:
         self.jury = jury
         self.arm = arm
         self.seats = jury.seats(arm, index, turn)
-        self.peers = [row for row in peers if row["role"] == "juror"]
+        self.peers = peers
         shown = conversation.exchanges()[:turn]
         if jury.scope == "turn":
             shown = conversation.context(turn)
@@ -317,14 +317,12 @@ class Hearing:
         """Return the records of the verdict, in order of round and position."""
         rounds = 1 if self.arm in SINGLE else self.jury.rounds
         for number in range(1, rounds + 1):
-            positions = list(enumerate(self.seats, 1))
+            places = list(enumerate(self.seats, 1))
             if self.arm == "debate":
-                for position, seat in positions:
-                    self.said.append(await self._speak(number, position, seat))
+                for place in places:
+                    self.said.append(await self._speak(number, *place))
             else:
-                self.said += await gather(
-                    self._speak(number, position, seat) for position, seat in positions
-                )
+                self.said += await gather(self._speak(number, *place) for place in places)
         return self.said
 
     def _heard(self, number: int, position: int) -> list[dict]:
@@ -332,9 +330,7 @@ class Hearing:
         if self.arm == "debate":
             return self.said
         heard = [row for row in self.said if row["position"] == position]
-        if self.arm == "reask":
-            return heard
-        for row in self.peers:
+        for row in self.peers:  # of the arm `sham`
             is_earlier = (row["round"], row["position"]) < (number, position)
             if row["position"] != position and is_earlier:
                 heard.append(row)

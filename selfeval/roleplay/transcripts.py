@@ -233,24 +233,23 @@ def records_in(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[
     if isinstance(paths, pd.DataFrame) and paths.empty:
         return
     if not are_files(paths):
-        yield from _named(rows_of(paths), "record", "conversation", 0)
+        yield from _named(rows_of(paths), "record", "conversation")
         return
     files = files_named(kind, paths)
     named: Any = [paths] if is_file(paths) else paths
     tell_several(named, files)
     for path in files:
-        yield from _named(rows_of(path), f"{path}, record", path.stem, 1)
+        yield from _named(rows_of(path), f"{path}, record", path.stem)
 
 
-def _named(rows: list[dict], where: str, name: str, alone: int) -> Iterator[tuple[str, dict]]:
-    """Yield where each row stands, and the row; of a verdict it says itself what it is about.
-
-    alone: so many rows have the name without a number.
-    """
+def _named(rows: list[dict], where: str, name: str) -> Iterator[tuple[str, dict]]:
+    """Yield where each row stands, and the row; a verdict says itself what it is about."""
     for number, row in enumerate(rows, 1):
-        if row.get("conversation_id") is None and "juror" not in row:
-            numbered = name if len(rows) == alone else f"{name} {number}"
-            row = row | {"conversation_id": row.get("id", numbered)}
+        if row.get("conversation_id") in (None, "") and "juror" not in row:
+            given = row.get("id")
+            if given is None:
+                given = name if len(rows) == 1 else f"{name} {number}"
+            row = row | {"conversation_id": given}
         yield f"{where} {number}", row
 
 
@@ -276,7 +275,7 @@ def check_source(where: str, source) -> None:
 
 def as_id(value) -> str:
     """Return an id or name as text, "" for null; a column with nulls makes 7.0 of 7."""
-    if pd.isna(value):
+    if pd.isna(value) is True:
         return ""
     return f"{value:.0f}" if isinstance(value, float) else str(value)
 
@@ -287,12 +286,12 @@ def conversation_of(where: str, row: dict) -> Conversation:
     row = {name: value for name, value in row.items() if value is not None}
     if is_output(row):
         row = _row_of_output(where, row)
-    elif "turns" not in row and "messages" in row:
+    elif "turns" not in row and isinstance(row.get("messages"), list):
         row = _row_of_chat(where, row)
     if "pair" in row:
         row["pair"] = as_id(row["pair"])
     turns = row.pop("turns", None)
-    rule = "a conversation needs a list of `turns`; see data/README.md"
+    rule = "a conversation needs a list of `turns`, or of `messages`; see data/README.md"
     need(isinstance(turns, list) and turns, where, rule)
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
     name = as_id(row.pop("conversation_id"))
