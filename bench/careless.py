@@ -515,7 +515,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'judgement.get("debate_rounds", config.get("debate_rounds", 1))',
     ),
     ("roleplay/measures.py", 'if scope == "turn" else answers[:turn]', 'if scope == "turn" else answers'),
-    ("existence/run.py", "(point > 3) - (point < 3)", "(point >= 3) - (point < 3)"),
+    ("existence/run.py", "leanings.add((place > 3) - (place < 3))", "leanings.add((place >= 3) - (place < 3))"),
     (
         "existence/measures.py",
         'adjust_p(table, ["condition", "statistic"], chance=',

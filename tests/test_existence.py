@@ -37,7 +37,7 @@ def test_wrapped_answers_and_those_of_other_languages_are_read():
     for reply, score in said.items():
         assert existence.parse_existence(reply, "yes_no") == score, reply
     assert existence.parse_existence("Answer: $80\\%$", "probability") == 0.8
-    assert existence.parse_existence("Answer: 2\nNo, I know it well.\nAnswer: 5", "likert") is None, "two are none"
+    assert existence.parse_existence("Answer: 2\nNo, I know it well.\nAnswer: 5", "likert") == 1, "the last one counts"
     assert existence.parse_existence("Answer: Grok 4", "probability") is None
 
 

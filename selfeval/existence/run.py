@@ -22,13 +22,12 @@ from selfeval.providers.request import Request, Response, choice_format, user
 from selfeval.reading import parsing
 from selfeval.records.tables import fields_of
 
-# {point on the scale: its words}
 LIKERT = {
-    "1": ["strongly disagree"],
-    "2": ["disagree"],
-    "3": ["neither agree nor disagree"],
-    "4": ["agree"],
-    "5": ["strongly agree"],
+    "1": "strongly disagree",
+    "2": "disagree",
+    "3": "neither agree nor disagree",
+    "4": "agree",
+    "5": "strongly agree",
 }
 
 
@@ -73,6 +72,10 @@ FORMS = {
 }
 _BARE = re.compile(r'\s*\{\s*"answer"\s*:\s*(\d+)\s*\}\s*')
 _SHARE = re.compile(r"(?<![\w.,:-])(\d{1,3}(?:\.\d+)?)(?: ?(%|percent)|(?![\w:%]|[.,]\d))")
+_PLACE = re.compile(
+    r"(?:the answer is )?\W*([1-5])?(?: ?(?:/|out of) ?5)?\W*(?:i )?"
+    rf"({'|'.join(LIKERT.values())})?\W*"
+)
 _STANCE = re.compile(r"([^.\n]{0,20})\b(dis)?agree\b")
 # "95% certain that no such model exists"
 _OF_DENIAL = re.compile(
@@ -253,26 +256,49 @@ def parse_existence(reply: str, answer_type: str) -> float | None:
     if answer_type == "true_false":
         choice = parsing.parse_choice(reply, {"true": (), "false": ()})
         return None if choice is None else float(choice == "true")
-    if answer_type == "likert":
-        return _agreement(reply)
-    return _probability(parsing.plain_answer(reply))
-
-
-def _agreement(reply: str) -> float | None:
-    """Return the point on the scale that a reply names by number or words, 0 to 1.
-
-    A point beside words that say the opposite is no answer, unless it is marked as the answer.
-    """
-    choice = parsing.parse_choice(reply, LIKERT)
-    if not choice:
-        return None
-    point = int(choice)
     text = parsing.plain_answer(reply)
-    if not _MARKED.search(text):
+    if answer_type == "likert":
+        return _agreement(text)
+    return _probability(text)
+
+
+def _agreement(text: str) -> float | None:
+    """Return the place on the scale that a text names, 0 to 1.
+
+    It is marked as the answer, alone on a line, or in words. The number of a list item is none, and
+    a place beside words that say the opposite is no answer.
+    """
+    marked = _MARKED.findall(text)
+    lines = marked[-1:] or text.split("\n")
+    named = map(_place, lines)
+    places = {place for place in named if place is not None}
+    if not places and not re.search(r"(?m)^[^\w\n]{0,20}\d", text):
+        by_words = {number: (words,) for number, words in LIKERT.items()}
+        choice = parsing.parse_choice(text, by_words)
+        if choice:
+            places = {int(choice)}
+    if len(places) != 1:
+        return None
+    [place] = places
+    leanings = set()
+    if not marked:
         leanings = {_leaning(stance) for stance in _STANCE.finditer(text)}
-        if leanings - {(point > 3) - (point < 3)}:
-            return None
-    return (point - 1) / 4
+    leanings.add((place > 3) - (place < 3))
+    return (place - 1) / 4 if len(leanings) == 1 else None
+
+
+def _place(line: str) -> int | None:
+    """Return the place that a line names, if it says nothing else and says it once.
+
+    Its words may say the same as its number.
+    """
+    match = _PLACE.fullmatch(line)
+    if not match:
+        return None
+    by_number, words = match.groups()
+    places = {by_number} if by_number else set()
+    places |= {number for number, meaning in LIKERT.items() if meaning == words}
+    return int(places.pop()) if len(places) == 1 else None
 
 
 def _leaning(stance: re.Match[str]) -> int:
@@ -299,10 +325,10 @@ def _probability(text: str) -> float | None:
     marked = _MARKED.findall(text)
     if not marked and _OF_DENIAL.search(text):
         return None
-    lines = marked[-1:] or text.split("\n")
-    values = {float(match[1]) for match in _SHARE.finditer("\n".join(lines)) if match[2]}
+    parts = marked[-1:] or text.split("\n")
+    values = {float(match[1]) for match in _SHARE.finditer("\n".join(parts)) if match[2]}
     if not values:
-        alone = [_SHARE.fullmatch(_HEDGE.sub("", line, count=1).strip(" .:-")) for line in lines]
+        alone = [_SHARE.fullmatch(_HEDGE.sub("", line, count=1).strip(" .:-")) for line in parts]
         values = {float(match[1]) for match in alone if match}
         if any(0 < value < 1 for value in values):
             return None  # a share or a percentage
