@@ -25,7 +25,6 @@ CHAT = [
 
 @pytest.mark.parametrize(("ask", "part"), [
     (lambda: se.judge(CHAT, ["sim/talker", "sim/identity-correct"]), "sim/identity-correct cannot judge"),
-    (lambda: se.judge(CHAT, "sim/talker", judge="sim/attacker"), "sim/attacker cannot judge"),
     (lambda: se.generate_texts(["sim/good", "sim/identity-wavers"], 2), "sim/identity-wavers cannot write texts"),
     (lambda: se.collect_predictions(TEXTS), "sim/talker cannot recognise texts"),
     (lambda: se.ask_identity("sim/talker"), "sim/talker cannot say which model they are"),

@@ -147,10 +147,7 @@ def test_a_claim_in_the_thinking_is_none(reply):
 
 def test_jurors_see_no_thinking_of_a_transcript_and_a_score_in_theirs_is_none(odd, tmp_path):
     fake = odd(lambda asked, number: whole(asked, "analysisA person. HUMAN_SCORE=0.9assistantfinalI will not say."))
-    said = [
-        {"type": "thinking", "thinking": "Secret plan."},
-        {"type": "text", "text": "[THINK]Secret.[/THINK]Hello!"},
-    ]
+    said = "[THINK]Secret.[/THINK]Hello!"
     turns = [{"speaker": "interrogator", "text": "Hi?"}, {"speaker": "agent", "text": said}]
     path = tmp_path / "conversations.jsonl"
     path.write_text(json.dumps({"conversation_id": "c", "source": "model", "turns": turns}), encoding="utf-8")
