@@ -60,26 +60,23 @@ def run_study(
     if status in (0, 3):
         folders = [run.folder for run in load(file, out, variables).runs]
         if name == "profile":
-            _print_profile(folders[-1])
+            _print_profile(folders[-1], title)
         else:
             _print_results(folders)
             click.echo(f"report: {build([out], out / 'report', title)}")
     sys.exit(status)
 
 
-def _print_profile(folder: Path) -> None:
-    """Print the rows of a profile, and where its page is."""
-    import pandas as pd
-
+def _print_profile(folder: Path, title: str) -> None:
+    """Print the rows of a profile, make its notebook a page, and print where that is."""
+    from selfeval.cli.pages import write_page
     from selfeval.estimates.saved import read_table
-    from selfeval.profiles.page import as_text
+    from selfeval.profiles.display import as_text
 
-    tables = []
-    for name in ("profile", "changes"):
-        file = folder / f"{name}.csv"
-        tables.append(read_table(file) if file.exists() else pd.DataFrame())
-    click.echo(f"\n{as_text(*tables)}\n")
-    click.echo(f"page: {folder / 'profile.html'}")
+    page = folder / "profile.html"
+    write_page(folder / "notebook.ipynb", page, title)
+    click.echo(f"\n{as_text(read_table(folder / 'profile.csv'))}\n")
+    click.echo(f"page: {page}")
 
 
 def _print_results(folders: list[Path]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from selfeval.cli.group import main
-from selfeval.cli.options import COUNT, SEED, WORDS, FilePath, author, ids, study_options
+from selfeval.cli.options import COUNT, WORDS, author, ids, study_options
 from selfeval.cli.running import named_study, run_study
 from selfeval.paths import shipped
 from selfeval.providers.models import can_choose, check_part, get, get_all
@@ -171,16 +171,16 @@ def jury(agent: str, jurors: list[str], people: int, words: int, out: Path | Non
 @click.option(
     "--rivals", default="", type=ids, metavar="ID,ID,...", help="Models of like strength beside it."
 )
-@click.option(
-    "--texts", default="", metavar="TEXTS", help="Other authors' texts; some are packaged."
-)
-@click.option(
-    "--against", type=FilePath(exists=True), help="Folder of an earlier profile to compare."
-)
 @study_options
-@SEED
 def profile(
-    models: Sequence[str], texts, against: Path | None, out: Path | None, **options
+    models: Sequence[str],
+    prompts: int,
+    templates: int,
+    people: int,
+    jurors: Sequence[str],
+    rivals: Sequence[str],
+    out: Path | None,
+    **how,
 ) -> None:
     """Put on one page what each MODEL knows about itself.
 
@@ -189,23 +189,14 @@ def profile(
     are by small models: --rivals write as well, and are asked about the same texts.
     """
     from selfeval.identity.run import identity as who_is
-    from selfeval.profiles.run import FORM
-    from selfeval.records.tables import corpus_to_read
 
-    running = {name: options.pop(name) for name in ("yes", "dry_run", "max_cost")}
     models = list(itertools.chain.from_iterable(map(ids, models)))
     asked = get_all(models, "write texts")
     for model in asked:
         who_is(model)
     can_choose(asked)
-    jurors = options.pop("jurors")
-    rivals = options.pop("rivals")
-    corpus = str(corpus_to_read(texts).absolute()) if texts else FORM["corpus"]
-    variables = {"models": models, "jurors": jurors, "rivals": rivals, "corpus": corpus}
-    variables["against"] = str(against.absolute()) if against else ""
-    variables["size"] = {name: options.pop(name) for name in ("prompts", "templates", "people")}
-    variables |= options | {"max_cost": running["max_cost"]}
-    title, out = named_study(
-        "profile", texts, models, out, [str(variables["size"]), *jurors, *rivals]
-    )
-    run_study("profile", variables, [*models, *jurors, *rivals], out, title, **running)
+    size = {"prompts": prompts, "templates": templates, "people": people}
+    variables = {"models": models, "jurors": jurors, "rivals": rivals, "size": size}
+    variables["max_cost"] = how["max_cost"]
+    title, out = named_study("profile", "", models, out, [str(size), *jurors, *rivals])
+    run_study("profile", variables, [*models, *jurors, *rivals], out, title, **how)

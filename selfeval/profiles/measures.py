@@ -1,30 +1,20 @@
-"""What a profile finds: three rows a model, replies to quote, and changes since an earlier one."""
+"""What a profile finds: three rows a model, and replies to quote."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
 from selfeval import api
-from selfeval.estimates.comparisons import compare
 from selfeval.figures.estimates import Estimates
 from selfeval.identity.measures import ANSWERS, READOUT, RIGHT
 from selfeval.profiles.run import FORM, Answers
 from selfeval.providers.models import display_names
-from selfeval.recognition.contrasts import AREA, D_PRIME
-from selfeval.statistics.intervals import Area, mover
 from selfeval.statistics.table import adjust_p
-from selfeval.statistics.tests import detectable_difference, holm, inverted_p
+from selfeval.statistics.tests import detectable_difference
 
-SENSITIVITIES = {AREA: "sensitivity (AUC of P(YES))", D_PRIME: "sensitivity (d′)"}
 QUESTIONS: Mapping[str, dict] = FORM["rows"]
-# share of questions without an answer above which a model hardly ever answers
-MOSTLY = 0.5
-LEVEL = 0.95
-Z = float(ndtri((1 + LEVEL) / 2))
 # standard deviation, per chat with its twin, of an area without any knowledge (Noether 1987)
 SD_OF_AUC = 6**-0.5
 
@@ -95,28 +85,6 @@ def _rows(results: Results, question: str, models: list[str]) -> pd.DataFrame:
     return rows
 
 
-def said(row: Mapping) -> str:
-    """Return in a sentence what a row found, and what it could have missed."""
-    form = QUESTIONS[row["question"]]
-    conclusion = row["conclusion"]
-    if conclusion == "constant answer" and hardly(row):  # silence is no habit of answering
-        conclusion = "no evidence"
-    sentences = FORM["says"] | form["says"]
-    sentence = sentences.get(conclusion, sentences["too few answers"])
-    if conclusion == "no evidence" and pd.notna(row["detectable"]):
-        missed = form["missed"].format(form["chance"] + row["detectable"])
-        return f"{sentence} {missed} could have been missed."
-    return sentence
-
-
-def hardly(row: Mapping) -> str:
-    """Return the sentence that an estimate is of few answers among many questions; "" else."""
-    rate = row["no_answer_rate"]
-    if not rate > MOSTLY or pd.isna(row["estimate"]):
-        return ""
-    return f"{QUESTIONS[row['question']]['hardly']} ({100 * rate:.0f} % no answer)."
-
-
 def quotes(answers: Answers) -> pd.DataFrame:
     """Return the first right and the first wrong reply of each model to each question.
 
@@ -172,73 +140,3 @@ def _verdicts(answers: Answers) -> Iterator[tuple]:
                 is_right = (score > 0.5) == is_person
                 reply = f"A score of {score:.2f}: 0 is surely a model, 1 surely a person."
             yield model, "jury", is_right, asked, reply
-
-
-def changes(now: Results, before: Results) -> pd.DataFrame:
-    """Return how each row differs from an earlier profile's, now minus before.
-
-    Recognition is paired by prompt, identity by template; verdicts of juries are not. Of
-    recognition the sensitivity is tested, and J, whose size moves with the habit, is shown as well.
-    p is adjusted for all rows together. Raises `InputError` where the two have no model or no
-    prompt in common.
-    """
-    parts = []
-    common = [model for model in now.jury if model in before.jury]
-    for question in ("recognition", "identity"):
-        form = QUESTIONS[question]
-        paired = pd.DataFrame(compare(getattr(now, question), getattr(before, question)))
-        is_row = paired["statistic"].isin([form["statistic"], *SENSITIVITIES])
-        is_row &= (paired["task"] == form["task"]) & paired["evaluator"].isin(common)
-        parts.append(paired[is_row].assign(question=question))
-    parts[0]["p"] = parts[0]["p"].where(parts[0]["statistic"].isin(SENSITIVITIES))
-    parts.append(pd.DataFrame([_change_of_jury(now, before, model) for model in common]))
-    table = pd.concat(parts, ignore_index=True).rename(columns={"evaluator": "model"})
-    table["p_holm"] = holm(table["p"])
-    columns = "model question statistic estimate low high p p_holm n clusters cluster_unit"
-    return table[columns.split()]
-
-
-@dataclass(frozen=True)
-class Unpaired:
-    """The difference of two areas of different verdicts; its interval is Newcombe's (MOVER)."""
-
-    now: Area
-    before: Area
-
-    @property
-    def value(self) -> float:
-        return self.now.value - self.before.value
-
-    def interval(self, z: float) -> tuple:
-        """Return low and high at normal quantile z."""
-        now = (self.now.value, *self.now.interval(z))
-        return mover(*now, self.before.value, *self.before.interval(z))
-
-
-def _change_of_jury(now: Results, before: Results, model: str) -> dict:
-    """Return how a model's AUC differs; verdicts of two times are not paired."""
-    change: Any = Unpaired(_area(now.jury[model]), _area(before.jury[model]))
-    low, high = change.interval(Z)
-    return {
-        "evaluator": model,
-        "question": "jury",
-        "statistic": QUESTIONS["jury"]["statistic"],
-        "estimate": float(change.value),
-        "low": float(low),
-        "high": float(high),
-        "p": float(inverted_p(change, 0, Z)),
-        "n": int(change.now.n + change.before.n),
-        "clusters": int(min(change.now.clusters, change.before.clusters)),
-        "cluster_unit": "conversation",
-    }
-
-
-def _area(result: Estimates) -> Area:
-    """Return the area of people's scores above the model's; a chat and its twin are a cluster."""
-    verdicts = result.tables["verdicts"].dropna(subset="score")
-    records: Any = result.records
-    twins = records.drop_duplicates("conversation_id").set_index("conversation_id")["pair"]
-    chat = verdicts["conversation_id"].map(twins).fillna(verdicts["conversation_id"])
-    is_person = verdicts["source"] == "human"
-    score = verdicts["score"]
-    return Area.of(score[is_person], chat[is_person], score[~is_person], chat[~is_person])

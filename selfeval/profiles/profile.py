@@ -1,21 +1,20 @@
-"""The verb `profile`: ask the three questions, measure, and put the answers on a page."""
+"""The verb `profile`: ask the three questions and measure the answers."""
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
-from selfeval.api import Ids, judge
-from selfeval.errors import InputError
+from selfeval.api import Ids
 from selfeval.identity.run import identity
-from selfeval.paths import make_private_folder, write_whole
-from selfeval.profiles import page
-from selfeval.profiles.measures import Results, changes, measure, quotes, rows_of
+from selfeval.paths import make_private_folder
+from selfeval.profiles import display
+from selfeval.profiles.measures import Results, measure, quotes, rows_of
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers, Size, affordable, ask_all, size_of
 from selfeval.providers import client, dry_runs
 from selfeval.providers.client import Asking, verb
@@ -26,69 +25,57 @@ from selfeval.records.tables import Rows
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
 
-RECORDS = {"recognition": "predictions_binary_self", "identity": "identity"}
-
-
 @dataclass
 class Profile:
     """What models know about themselves.
 
     rows: one per model and question (`selfeval.profiles.measures.rows_of`). quotes: a right and a
-    wrong reply each, and one without an answer. changes: since an earlier profile, empty without
-    one. asked: in words, what was asked of whom, when and at what price. answers, results: what
-    these come from.
+    wrong reply each, and one without an answer. asked: in words, what was asked of whom and at what
+    price. answers, results: what these come from.
     """
 
     rows: pd.DataFrame
     quotes: pd.DataFrame
-    changes: pd.DataFrame
     asked: dict[str, str]
     answers: Answers = field(repr=False)
     results: Results = field(repr=False)
 
     def __repr__(self) -> str:
-        return page.as_text(self.rows, self.changes)
+        return display.as_text(self.rows)
 
     def _repr_html_(self) -> str:
-        return page.table(self.rows)
+        return display.in_words(self.rows).to_html(border=0)
 
     def figure(self) -> "Drawing":
         """Draw all rows on one scale, where 0 is chance and 1 is perfect."""
-        return page.figure(self.rows)
+        return display.figure(self.rows)
 
-    def page(self) -> str:
-        """Return the page as HTML, in one file that loads nothing."""
-        return page.write(self.rows, self.quotes, self.changes, self.asked, self.figure())
+    def records(self) -> dict[str, list[dict]]:
+        """Return {name of a file: all records that `save` writes there}."""
+        kept = {
+            "predictions_binary_self": self.answers.recognition,
+            "identity": self.answers.identity,
+        }
+        for model, verdicts in self.answers.jury.items():
+            folder = f"jury/{model.replace('/', '_')}"
+            kept[f"{folder}/verdicts"] = record_files.rows_of(verdicts)
+            kept[f"{folder}/conversations"] = record_files.rows_of(verdicts.conversations)
+        return kept
 
     def failed(self) -> int:
         """Return how many calls failed; the same profile again makes only these."""
-        records = [*self.answers.recognition, *self.answers.identity]
-        for verdicts in self.answers.jury.values():
-            records += verdicts.to_dict("records")
+        records = itertools.chain.from_iterable(self.records().values())
         return sum(record["status"] == "error" for record in records)
 
     def save(self, out: str | Path) -> Path:
-        """Write profile.html, its figure and tables, and all records.
-
-        out: a folder below data/, which is returned; `against` reads it again.
-        """
+        """Write the figure, its table, quotes and all records to a folder below data/; return it."""
         folder = record_files.data_path(out)
         make_private_folder(folder)
         self.figure().save(folder / "profile")
-        write_whole(folder / "profile.html", self.page())
-        tables = {"profile": self.rows, "quotes": self.quotes, "changes": self.changes}
-        for name, table in tables.items():
-            if len(table):
-                record_files.write_csv(folder / f"{name}.csv", table)
-        for question, name in RECORDS.items():
-            records = getattr(self.answers, question)
+        record_files.write_csv(folder / "profile.csv", self.rows)
+        record_files.write_csv(folder / "quotes.csv", self.quotes)
+        for name, records in self.records().items():
             record_files.write_jsonl(folder / f"{name}.jsonl", records)
-        for model, verdicts in self.answers.jury.items():
-            inside = folder / "jury" / model.replace("/", "_")
-            kept = {"verdicts": verdicts, "conversations": verdicts.conversations}
-            for name, records in kept.items():
-                rows = record_files.rows_of(records)
-                record_files.write_jsonl(inside / f"{name}.jsonl", rows)
         return folder
 
 
@@ -102,11 +89,10 @@ def profile(
     jurors: Ids = (),
     rivals: Ids = (),
     corpus: Rows = FORM["corpus"],
-    against: str | Path = "",
     seed: int = 0,
     **asking: Unpack[Asking],
 ) -> Profile:
-    """Ask models the three questions of this package, and return one page on the answers.
+    """Ask models the three questions of this package, and measure the answers.
 
     Does a model recognise its texts, does it know its name, does a jury tell it from people?
 
@@ -115,9 +101,8 @@ def profile(
     half of it pays for by a dry run. jurors: who judges; none for the models themselves. rivals:
     models of like strength, who write too and are asked about the same texts; several `models` are
     each other's rivals. corpus: a name, file or rows with the texts of other authors, on whose
-    prompts the models write; unless given, texts that come with the package. against: the folder of
-    an earlier profile, with which each row is compared. seed: of texts, foils and replies. The
-    result has `rows`, `figure()`, `page()` and `save(out)`.
+    prompts the models write; unless given, texts that come with the package. seed: of texts, foils
+    and replies. The result has `rows`, `quotes`, `figure()` and `save(out)`; `00_profile` shows it.
     """
     asked = [model.id for model in get_all(models, "write texts")]
     for model in asked:
@@ -127,7 +112,6 @@ def profile(
     beside = [model.id for model in writers if model.id not in asked]
     dry_run = asking.pop("dry_run", False)
     max_cost = asking.pop("max_cost", None)
-    earlier = read_answers(against) if against else None
     given = {"prompts": prompts, "templates": templates, "people": people}
 
     def ask(size: Size, calls: Callable = lambda: asking) -> Answers:
@@ -146,19 +130,16 @@ def profile(
     spending = Spending(max_cost)
     answers = ask(size, partial(spending.keywords, asking))
     results = measure(answers)
-    found = changes(results, measure(earlier)) if earlier else pd.DataFrame()
     words = {
         "asked": f"{size}; jurors: {', '.join(judges)}",
         "texts": _said_of_texts(answers, corpus),
-        "when": f"{datetime.now(UTC):%Y-%m-%d}",
-        "served by": _servers(answers),
-        "price": spending.said(),
+        "calls": str(spending.so_far()),
     }
     if more:
         words["a larger size"] = more
     quoted = quotes(answers)
     quoted = quoted[quoted["model"].isin(asked)].reset_index(drop=True)  # without rivals
-    return Profile(rows_of(results), quoted, found, words, answers, results)
+    return Profile(rows_of(results), quoted, words, answers, results)
 
 
 def _said_of_texts(answers: Answers, corpus: Rows) -> str:
@@ -184,45 +165,8 @@ class Spending:
         """Return the keywords of a verb that asks, with what is left of the ceiling."""
         if self.most is None or os.environ.get("SELFEVAL_MAX_COST"):
             return asking
-        return asking | {"max_cost": max(self.most - self._so_far().cost, 0)}
+        return asking | {"max_cost": max(self.most - self.so_far().cost, 0)}
 
-    def said(self) -> str:
-        """Return what was spent, and how many replies had been bought or were simulated."""
-        now = self._so_far()
-        parts = [f"${now.cost:,.2f} for {now.calls} calls"]
-        if now.unpriced:
-            parts.append(f"the price of {now.unpriced} of them is unknown")
-        for name, count in {"stored": now.stored, "simulated": now.simulated}.items():
-            if count:
-                parts.append(f"{count} {name} replies")
-        return ", ".join(parts)
-
-    def _so_far(self) -> client.Tally:
+    def so_far(self) -> client.Tally:
+        """Return what the calls took so far, and how many replies were stored or simulated."""
         return sum(client.tallies[self.start :], client.Tally())
-
-
-def _servers(answers: Answers) -> str:
-    """Return which model answered under which id, and who served it behind a router."""
-    served: dict[str, None] = {}
-    for row in (*answers.recognition, *answers.identity):
-        model = row.get("evaluator_model") or row["model"]
-        names = [row[name] for name in ("served_model", "served_by") if row[name]]
-        if names:
-            served[f"{model}: {' via '.join(names)}"] = None
-    return "; ".join(served)
-
-
-def read_answers(folder: str | Path) -> Answers:
-    """Return the answers that `Profile.save` kept in a folder; raise `InputError` for another."""
-    place = record_files.path_to_read(folder)
-    file = place / "profile.csv"
-    if not file.is_file():
-        raise InputError(f"{place} holds no profile.csv; name the folder of an earlier profile.")
-    kept: dict = {
-        name: record_files.read_jsonl(place / f"{stem}.jsonl") for name, stem in RECORDS.items()
-    }
-    answers = Answers(**kept)
-    for model in pd.read_csv(file)["model"].unique():
-        verdicts = place / "jury" / model.replace("/", "_") / "verdicts.jsonl"
-        answers.jury[model] = judge((), (), verdicts=verdicts)
-    return answers
