@@ -560,7 +560,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("profiles/run.py", "allow ${price / SHARE:,.2f}", "allow ${price * SHARE:,.2f}"),
     (
         "profiles/profile.py",
-        'asking | {"max_cost": max(self.most - self._so_far().cost, 0)}',
+        'asking | {"max_cost": max(self.most - self.so_far().cost, 0)}',
         'asking | {"max_cost": self.most}',
     ),
     (
@@ -687,7 +687,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'ends = rows[["estimate"]].to_numpy(float)',
     ),
     (
-        "profiles/page.py",
+        "profiles/display.py",
         "found = f\"{form['chance'] + row['detectable']:.2f}\"",
         "found = f\"{row['detectable']:.2f}\"",
     ),
@@ -726,7 +726,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("figures/estimates.py", 'keys = ["evaluator", "task", "condition"]', 'keys = ["evaluator", "task"]'),
     (
-        "profiles/measures.py",
+        "profiles/display.py",
         'form["missed"].format(form["chance"] + row["detectable"])',
         'form["missed"].format(row["detectable"])',
     ),
@@ -769,7 +769,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "own, others = found_names(text, sides.own, sides.others, scoring)",
     ),
     (
-        "profiles/page.py",
+        "profiles/display.py",
         "drawn.loc[is_jury, BOUNDS] = 2 * drawn.loc[is_jury, BOUNDS] - 1",
         'drawn.loc[is_jury, "estimate"] = 2 * drawn.loc[is_jury, "estimate"] - 1',
     ),

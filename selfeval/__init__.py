@@ -9,7 +9,7 @@ Three evaluations, for notebooks, sweeps and the command line.
     result = se.measure_recognition(answers)
     se.plot(result)
 
-All at once  profile: one page per model, from the three evaluations
+All at once  profile: three answers a model, one from each evaluation
 Recognition  generate_texts, collect_predictions, measure_recognition, controls
 Implicit     likelihoods, measure_implicit
 Identity     ask_identity, measure_identity; extract reads who a reply says it is

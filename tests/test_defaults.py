@@ -117,14 +117,6 @@ ASKED = {
             (PROFILE, "profile", "rivals", []),
             (f"{PROFILE} --rivals openai/gpt-4o", "profile", "rivals", ["openai/gpt-4o"]),
         ],
-        "texts": [
-            (PROFILE, "profile", "corpus", "confirm"),
-            (f"{PROFILE} --texts my.csv", "profile", "corpus", "{here}/my.csv"),
-        ],
-        "against": [
-            (PROFILE, "profile", "against", ""),
-            (f"{PROFILE} --against earlier", "profile", "against", "{here}/earlier"),
-        ],
     },
 }
 OPTIONS = [

@@ -137,7 +137,6 @@ LISTED = {
     ],
     "providers/store.py": ["part.replace"],  # an export, where none is
     "figures/style.py": ["fig.savefig", "self.savefig"],  # into memory
-    "profiles/page.py": ["drawing.savefig"],  # into memory
     "paths.py": [  # where no file is, or one that begins alike
         *("temporary.replace", "temporary.touch", "temporary.unlink", "temporary.write_bytes"),
     ],

@@ -71,8 +71,6 @@ class World(SimpleNamespace):
         self.result = se.measure_recognition(self.answers, n_resamples=20)
         self.jury = se.measure_jury(self.verdicts)
         self.likely, self.own = se.likelihoods(self.texts), se.collect_predictions(self.texts)
-        profile = se.profile("my/a", corpus=self.texts, jurors="my/b", **SMALL)
-        self.earlier = profile.save(folder / "earlier")
 
     def seen(self, call, *, refused=False, **server):
         """Return what a call asks, returns, prints and writes, as one text; call: takes a folder to write to.
@@ -190,7 +188,7 @@ def verbs(w):
         }),
         "profile": ({"models": "my/a", "corpus": w.texts, "jurors": "my/b", **SMALL}, {
             "prompts": 3, "templates": 3, "people": 3, "jurors": "my/c", "corpus": w.texts[:6], "seed": 1,
-            "against": w.earlier, "rivals": "my/c",
+            "rivals": "my/c",
         }),
         "likelihoods": ({"texts": w.texts}, {"models": "my/a", "show_prompt": False, "limit": 1, "out": OUT}),
         "measure_recognition": ({"predictions": w.answers, "n_resamples": 20}, {

@@ -49,7 +49,7 @@ SMALL, QWEN = "local/qwen2.5-coder-0.5b", "local/qwen2.5-coder-1.5b"
 NOTEBOOKS = {
     "00_profile": ({"models": ["my/a"], "size": {"prompts": 2, "templates": 2, "people": 2}, "jurors": ["my/b"]}, {
         "models": ["my/b"], "size": {"prompts": 3, "templates": 2, "people": 2}, "jurors": ["my/c"],
-        "corpus": "{texts}", "against": "{profile}", "max_cost": 0.01, "seed": 1, "rivals": ["my/c"],
+        "corpus": "{texts}", "max_cost": 0.01, "seed": 1, "rivals": ["my/c"],
     }),
     "01_generate_texts": ({"models": FLEET, "limit": 2}, {
         "models": ["sim/good"], "prompts": "prompts-confirm.jsonl", "samples": 2, "words": 30, "temperature": 0.2,
@@ -168,8 +168,7 @@ def study(tmp_path_factory, server):
         "pair": se.collect_predictions(texts, "sim/good", tasks="pairwise_self", limit=1),
     }  # fmt: skip
     paths = {"verdicts": str(folder / "verdicts" / "verdicts.jsonl")}
-    paths |= copies(folder) | {"profile": str(folder / "profile")}
-    se.profile("my/a", prompts=3, templates=2, people=2, jurors=["my/b"]).save(folder / "profile")
+    paths |= copies(folder)
     for name, frame in frames.items():
         if name not in paths:
             paths[name] = str(folder / f"{name}.jsonl")

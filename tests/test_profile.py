@@ -1,8 +1,9 @@
-"""A profile: three rows a model on one page, from the same records and numbers as notebooks 03, 04 and 06."""
+"""A profile: three rows a model, from the same records and numbers as notebooks 03, 04 and 06, and its page."""
 
 import json
 import re
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,10 +14,10 @@ from test_figures import ends, marks
 
 import selfeval as se
 from selfeval import ROOT
-from selfeval.errors import BudgetError, InputError
-from selfeval.profiles.measures import Results, measure, quotes, rows_of, said
-from selfeval.profiles.page import as_text, cells, figure
-from selfeval.profiles.profile import read_answers
+from selfeval.cli.pages import write_page
+from selfeval.errors import BudgetError
+from selfeval.profiles.display import as_text, figure, in_words, said
+from selfeval.profiles.measures import Results, quotes, rows_of
 from selfeval.profiles.run import FORM, SIZES, USUAL, Answers
 from selfeval.statistics.tests import holm
 
@@ -82,40 +83,37 @@ def test_a_model_that_knows_itself_is_seen_to(everybody):
     assert row(everybody, "openai:knows", "recognition")["conclusion"] == "claims its own more (no peers)"
     assert row(everybody, "openai:knows", "recognition")["estimate"] == 1
     assert row(everybody, "openai:knows", "jury")["estimate"] == 1
-    assert "It claims its own texts more often. Whether other models would is not known." in everybody.page()
+    assert "It claims its own texts more often. Whether other models would is not known." in repr(everybody)
 
 
-def test_rivals_write_and_answer_and_are_not_on_the_page(world, tmp_path):
+def test_rivals_write_and_answer_and_have_no_rows(world):
     alone = se.profile("openai:knows", jurors="openai:juror", **SMALL)
-    assert "models of 0.1 to 1.5 billion parameters" in alone.page()
+    assert "models of 0.1 to 1.5 billion parameters" in alone.asked["texts"]
     beside = se.profile("openai:knows", rivals=["openai:rival", "openai:knows"], jurors="openai:juror", **SMALL)
     assert row(beside, "openai:knows", "recognition")["conclusion"] == "recognises"
     assert {*beside.rows["model"]} == {*beside.quotes["model"]} == {"openai:knows"} and len(beside.rows) == 3
     records = pd.DataFrame(beside.answers.recognition)
     assert (records.groupby(["evaluator_model", "true_model"]).size() == SMALL["prompts"]).all()
-    assert re.search("by [^<]*Karla, Rita", beside.page()) and "billion parameters" not in beside.page()
-    again = se.profile("openai:knows", against=beside.save(tmp_path / "may"), jurors="openai:juror", **SMALL)
-    assert {*again.changes["model"]} == {"openai:knows"}
+    assert beside.asked["texts"].startswith("by Karla, Rita") and "billion" not in beside.asked["texts"]
 
 
 def test_a_model_that_claims_everything_has_a_habit_and_no_knowledge(everybody):
     claims = row(everybody, "openai:claims", "recognition")
     assert (claims["estimate"], claims["conclusion"]) == (0, "constant answer")
-    assert "It gives one answer to every text. That is a habit, not recognition." in everybody.page()
+    assert "It gives one answer to every text. That is a habit, not recognition." in repr(everybody)
 
 
 def test_a_model_that_answers_nothing_is_said_to(everybody):
     mute = row(everybody, "openai:mute", "recognition")
     assert pd.isna(mute["estimate"]) and mute["no_answer_rate"] == 1
     assert mute["conclusion"] == "answers nothing"
-    assert "No reply holds an answer that can be read." in everybody.page()
+    assert "No reply holds an answer that can be read." in repr(everybody)
 
 
 def test_models_stand_in_the_order_in_which_they_were_named(everybody):
     assert [*everybody.rows["model"]] == [model for model in EVERYBODY for _ in ROWS]
     assert [*everybody.rows["question"]] == [*ROWS] * 3
-    shown = re.findall("<b>(Mute|Clara|Karla)</b></td>", everybody.page())
-    assert shown == ["Mute", "Clara", "Karla"]
+    assert re.findall("^\\w.*", repr(everybody), re.M) == ["Mute", "Clara", "Karla"]
 
 
 def test_rows_are_those_of_the_verbs_behind_notebooks_03_04_and_06(everybody):
@@ -148,7 +146,6 @@ def test_a_right_and_a_wrong_reply_are_quoted(everybody):
     names = everybody.quotes.query("model == 'openai:knows' and question == 'identity'")
     assert names["reply"].str.contains("Karla").all() and names["is_right"].all()
     assert everybody.quotes.query("model == 'openai:mute' and question != 'jury'")["is_right"].isna().all()
-    assert "Mute, no answer:</b></p>\n<blockquote>(empty)<" in everybody.page()
 
 
 @pytest.mark.parametrize(("stance", "is_right"), [
@@ -173,54 +170,38 @@ def test_a_verdict_is_quoted_as_right_or_wrong_where_it_takes_a_side(everybody, 
     assert found["asked"].str.startswith("The model said: “").all()
 
 
-def test_what_is_kept_is_read_again_and_measures_the_same(everybody, tmp_path):
+def test_what_is_kept_measures_the_same(everybody, tmp_path):
     folder = everybody.save(tmp_path / "out")
-    names = {file.name for file in folder.iterdir()}
-    assert {"profile.html", "profile.png", "profile.svg", "profile.csv", "quotes.csv"} <= names
-    again = measure(read_answers(folder))
-    assert isinstance(again, Results)
-    for model in EVERYBODY:
-        for question in ROWS:
-            was, now = (results.of(question, model) for results in (everybody.results, again))
-            pd.testing.assert_frame_equal(pd.DataFrame(was), pd.DataFrame(now))
+    assert {"profile.png", "profile.svg", "profile.csv", "quotes.csv"} <= {file.name for file in folder.iterdir()}
+    kept = {
+        "recognition": se.measure_recognition(folder / "predictions_binary_self.jsonl"),
+        "identity": se.measure_identity(folder / "identity.jsonl"),
+    }
+    for question, again in kept.items():
+        pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(getattr(everybody.results, question)))
+    for model, jury in everybody.results.jury.items():
+        file = folder / "jury" / model.replace("/", "_") / "verdicts.jsonl"
+        again = se.measure_jury(se.judge((), (), verdicts=file))
+        pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(jury))
 
 
-def test_the_page_loads_nothing_and_shows_what_a_model_hides(world, tmp_path):
-    profile = se.profile("openai:knows", jurors="openai:juror", **SMALL)
-    profile.quotes.loc[0, "reply"] = "<script>alert(1)</script>\u202e"
-    page = profile.page()
-    assert "<script" not in page and "\u202e" not in page
-    assert not re.search(r"(src|href)=\"(?!data:)", page)
-    assert "openai:knows: knows" in page and "8 prompts, 9 templates, 6 chats" in page
-    assert re.search(r"\$0\.\d\d for \d+ calls", page)
-
-
-def test_an_unchanged_model_has_not_changed_and_another_one_has(world, tmp_path):
-    first = se.profile("openai:knows", jurors="openai:juror", **SMALL).save(tmp_path / "may")
-    same = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
-    assert [*same.changes["question"].unique()] == [*ROWS] and (same.changes["estimate"] == 0).all()
-    assert (same.changes["p_holm"].dropna() == 1).all()
-
-    def forgot(body):
-        if body["model"] == "juror":
-            return '{"reason": "Who knows?", "human_score": "0.50"}'
-        return '{"answer": "YES"}' if "response_format" in body else plays(body)
-
-    world.reply = forgot
-    for file in (tmp_path / "store").iterdir():
-        file.unlink()
-    other = se.profile("openai:knows", jurors="openai:juror", against=first, **SMALL)
-    changes = other.changes.set_index("statistic")
-    assert changes.loc["discrimination", "estimate"] == -1 and changes.loc["discrimination", "high"] < 0
-    assert changes.loc["auc", "estimate"] == -0.5 and changes.loc["auc", "high"] < 0
-    tested = changes.dropna(subset="p")
-    assert (tested["p_holm"] >= tested["p"]).all() and "discrimination" not in tested.index
-    assert "Has it changed?" in other.page() and "-1.00" in other.page()
-
-
-def test_an_earlier_profile_must_be_one(world, tmp_path):
-    with pytest.raises(InputError, match=r"holds no profile\.csv; name the folder"):
-        se.profile("openai:knows", against=tmp_path, **SMALL)
+def test_a_page_loads_nothing_shows_what_a_model_hides_and_leaves_out_what_is_for_the_notebook(tmp_path):
+    frame = pd.DataFrame({"reply": ["<script>alert(1)</script>\u202e", f"my key is {KEY}"]})
+    shown = nbformat.v4.new_output("execute_result", {"text/html": frame._repr_html_()}, execution_count=1)
+    cells = [
+        nbformat.v4.new_markdown_cell("# Who am I?"),
+        nbformat.v4.new_code_cell("secret_of_the_code = 1", outputs=[shown]),
+        nbformat.v4.new_markdown_cell("for the notebook", metadata={"tags": ["remove_cell"]}),
+        nbformat.v4.new_markdown_cell("found by others", metadata={"tags": ["committed"]}),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebook.ipynb")
+    write_page(tmp_path / "notebook.ipynb", tmp_path / "page.html", "<mine>")
+    page = (tmp_path / "page.html").read_text()
+    assert "<h1>Who am I?</h1>" in page and "<title>&lt;mine&gt;</title>" in page
+    assert "‹U+202E›" in page and "<script" not in page and KEY not in page
+    assert "default-src 'none'" in page and not re.search(r"(src|href)=\"(?!data:)", page)
+    for left_out in ("secret_of_the_code", "for the notebook", "found by others"):
+        assert left_out not in page
 
 
 def test_the_size_is_the_largest_that_half_the_ceiling_pays_for(world):
@@ -233,14 +214,14 @@ def test_the_size_is_the_largest_that_half_the_ceiling_pays_for(world):
     asked = len(world.ledger)
     again = se.profile("openai:knows", jurors="openai:juror", max_cost=most)
     assert again.asked["asked"] == profile.asked["asked"] and len(world.ledger) == asked
-    assert again.asked["price"].startswith("$0.00 for 0 calls")
+    assert again.asked["calls"].startswith("0 model calls")
 
 
-def test_what_would_be_found_stands_on_the_page_on_the_scale_of_the_number_beside_it(everybody):
-    shown = re.findall(r'title="would be found">([^<]*)<', everybody._repr_html_())
+def test_what_would_be_found_is_on_the_scale_of_the_number_beside_it(everybody):
+    shown = [text for text in in_words(everybody.rows)["would be found"] if text]
     known = everybody.rows.dropna(subset="detectable")
     wanted = known["detectable"] + known["question"].eq("jury") / 2  # where .5 is chance
-    assert sorted(filter(None, shown)) == sorted(wanted.map("{:.2f}".format)) and len(wanted)
+    assert shown == [*wanted.map("{:.2f}".format)] and len(wanted)
 
 
 @pytest.mark.parametrize("models", ["m", "mn"])
@@ -287,10 +268,11 @@ def test_no_row_speaks_of_an_area_above_one(chats, word, sentence):
 def test_that_most_questions_have_no_answer_is_said_before_the_interval(everybody, rate, sentence):
     rows = everybody.rows.query("model == 'openai:claims' and question == 'identity'")
     rows = rows.assign(no_answer_rate=rate, conclusion="constant answer")
-    question, interval, word, *_ = cells(rows.to_dict("records")[0])
+    words = in_words(rows).reset_index().iloc[0]
+    question, interval, word = words[["question", "estimate and 95 % interval", "answer"]]
     assert question == f"Does it know its own name? {sentence}".rstrip() and interval.startswith("claim disc")
     assert word.startswith("Not shown. " if sentence else "It accepts every name or none. ")
-    assert f"{question}\n    {interval}" in as_text(rows, pd.DataFrame())
+    assert f"{question}\n    {interval}" in as_text(rows)
 
 
 def test_a_model_that_abstains_in_eight_of_ten_is_measured_and_said_to(store):
@@ -336,5 +318,6 @@ def test_the_command_prints_the_rows_and_where_the_page_is(world, tmp_path):
     assert done.exit_code == 0, done.output
     assert f"Make {len(world.ledger)} calls?" in refused.stdout
     assert "Karla\n  Does it recognise its own texts?\n    discrimination J 1.00" in done.stdout
-    page = re.search(r"page: (\S+profile\.html)", done.stdout)[1]
-    assert "What does Karla know about itself?" in (ROOT / page).read_text()
+    page = (ROOT / re.search(r"page: (\S+profile\.html)", done.stdout)[1]).read_text()
+    assert "<td>discrimination J 1.00" in page and "data:image/png" in page and "8 prompts, 9 templates" in page
+    assert f"{len(world.ledger)} model calls" in page and "J by hand" not in page

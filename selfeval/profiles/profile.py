@@ -25,6 +25,7 @@ from selfeval.records.tables import Rows
 if TYPE_CHECKING:
     from selfeval.figures.style import Drawing
 
+
 @dataclass
 class Profile:
     """What models know about themselves.
