@@ -174,7 +174,7 @@ def test_all_studies_ask_before_they_buy_and_know_a_ceiling_and_a_folder(line, r
     assert given["max_cost"] == 0 and given["out"] == tmp_path / "there"
 
 
-@pytest.mark.parametrize("line", [IDENTITY, ATTACK, PROFILE])
+@pytest.mark.parametrize("line", [IDENTITY, ATTACK])
 def test_a_seed_is_0_unless_it_is_given(line, run):
     for more, expected in (("", 0), (" --seed 7", 7)):
         [asked] = run(line + more)[0]

@@ -76,6 +76,8 @@ def _print_profile(folder: Path, title: str) -> None:
     page = folder / "profile.html"
     write_page(folder / "notebook.ipynb", page, title)
     click.echo(f"\n{as_text(read_table(folder / 'profile.csv'))}\n")
+    if page.is_relative_to(Path.cwd()):
+        page = page.relative_to(Path.cwd())
     click.echo(f"page: {page}")
 
 

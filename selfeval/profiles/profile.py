@@ -69,7 +69,7 @@ class Profile:
         return sum(record["status"] == "error" for record in records)
 
     def save(self, out: str | Path) -> Path:
-        """Write the figure, its table, quotes and all records to a folder below data/; return it."""
+        """Write figure, rows, quotes and all records to a folder below data/, and return it."""
         folder = record_files.data_path(out)
         make_private_folder(folder)
         self.figure().save(folder / "profile")
