@@ -573,8 +573,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("api.py", '"paired": stats.paired_models(counted, level=level)', '"paired": stats.paired_models(counted)'),
     (
         "cli/identity.py",
-        "runner.run_all(asked, max_cost=max_cost, verbose=True, **options)",
-        "runner.run_all(asked, verbose=True, **options)",
+        "runner.run_all(asked, scoring=scoring, max_cost=max_cost, verbose=True)",
+        "runner.run_all(asked, scoring=scoring, verbose=True)",
     ),
     (
         "condition.py",
@@ -693,7 +693,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("sweep/runs.py", 'for folder in (Path.cwd(), DATA, DATA / "corpora"):', "for folder in (Path.cwd(), DATA):"),
     ("api.py", "client, played, elsewhere, persona=persona, **sampling", "client, played, elsewhere, **sampling"),
-    ("cli/identity.py", 'options["limit"] = 18 if limit is None else limit', 'options["limit"] = limit or 18'),
+    ("cli/identity.py", '"limit": 18 if limit is None else limit,', '"limit": limit or 18,'),
     ("paths.py", "& 0o044)", "& 0o004)"),
     ("errors.py", "if value not in known or list(values).count(value) > 1:", "if value not in known:"),
     ("providers/ends.py", 'str(reason).partition(":")[0].lower()', 'str(reason).rpartition(":")[2].lower()'),

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import FULL
-from test_cli import selfeval
 
 import selfeval as se
 from selfeval.errors import BudgetError, InputError
@@ -295,28 +294,7 @@ def test_results_are_saved_and_read_again(simulated, tmp_path):
     assert se.measure_identity(folder / "identity.jsonl", n_resamples=20).tables["attack"].shape[0] == len(shown)
 
 
-# the command ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_command_prints_what_became_of_the_conversations(own_store, tmp_path):
-    command = ["identity", "--models", "sim/identity-yields", "--attacker", "sim/attacker", "--strategies", "evidence"]
-    done = selfeval(*command, "--turns", "3", "--limit", "3", "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    assert re.search(r"evidence +Yields 0\.00 \[.*1\.00 \[.*-1\.00 \[", done.stdout)
-    assert re.search(rf"{CONTROL} +Yields 1\.00 \[", done.stdout) and "attack.png" in done.stdout
-
-
 def test_the_printed_table_is_of_the_last_turn_of_ten_too():
     asked = se.ask_identity("sim/identity-yields", attacker="sim/attacker", strategies="evidence", limit=2, turns=10)
     shown = main_table(se.measure_identity(asked, n_resamples=2))
     assert "survival@10" in shown and "survival@9" not in shown
-
-
-@pytest.mark.parametrize("wrong, said", [
-    (["--turns", "3"], "--strategies and --turns are of an attack"),
-    (["--attacker", "sim/attacker", "--scoring", "judge"], "takes the place of CONFIG"),
-    (["--attacker", "sim/attacker", "--strategies", "bribery"], "bribery"),
-])  # fmt: skip
-def test_options_that_do_not_go_together_are_refused(wrong, said):
-    done = selfeval("identity", "--models", "sim/identity-yields", *wrong)
-    assert done.exit_code != 0 and said in done.output

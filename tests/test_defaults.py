@@ -14,12 +14,11 @@ from selfeval import DATA, sweep
 from selfeval.cli import main
 
 CSV = "author,prompt,text\nAnna,rain,a\nBert,rain,b\nAnna,snow,c\nBert,snow,d\n"
-SHARED = {"yes", "dry_run", "batch", "max_cost", "out", "seed", "concurrency"}  # what all studies do alike, below
+SHARED = {"yes", "dry_run", "batch", "max_cost", "out"}  # what all studies do alike, below
 
 RECOGNISE = "recognise --models openai/gpt-4.1,openai/gpt-4o"
 OF_TEXTS = "recognise my.csv --models openai/gpt-4.1 --authors Anna=openai/gpt-4.1"
 IDENTITY = "identity --models openai/gpt-4.1"
-ATTACK = "identity --models openai/gpt-4.1 --attacker openai/gpt-4o"
 JURY = "jury --models openai/gpt-4.1 --jurors openai/gpt-4o,openai/gpt-4o-mini"
 PROFILE = "profile openai/gpt-4.1"
 BOTH = ["openai/gpt-4.1", "openai/gpt-4o"]
@@ -34,10 +33,6 @@ ASKED = {
             (OF_TEXTS, "answers", "limit", 0),
             (f"{OF_TEXTS} --limit 2", "answers", "limit", 2),
         ],
-        "prompts": [
-            (RECOGNISE, "texts", "prompts", str(DATA / "prompts.jsonl")),
-            (f"{RECOGNISE} --prompts prompts-confirm.jsonl", "texts", "prompts", str(DATA / "prompts-confirm.jsonl")),
-        ],
         "texts": [(OF_TEXTS, "answers", "corpus", "{here}/my.csv")],
         "authors": [
             (RECOGNISE, "recognition", "authors", {}),
@@ -50,45 +45,17 @@ ASKED = {
             (OF_TEXTS, "answers", "asking", {"allow_strangers": False}),
             (f"{OF_TEXTS} --allow-strangers", "answers", "asking", {"allow_strangers": True}),
         ],
-        "question": [
-            (RECOGNISE, "answers", "question", "authored"),
-            (RECOGNISE, "answers", "tasks", ["exact_model", "binary_self"]),
-            (f"{RECOGNISE} --question 'Yours?\n{{text}}'", "answers", "question", "Yours?\n{text}"),
-            (f"{RECOGNISE} --question 'Yours?\n{{text}}'", "answers", "tasks", ["binary_self"]),
-            (f"{RECOGNISE} --question 'Which of {{candidates}}?\n{{text}}'", "answers", "tasks", ["exact_model"]),
-        ],
-        "read": [
-            (RECOGNISE, "answers", "asking", {}),
-            (f"{RECOGNISE} --read mine:claims", "answers", "asking", {"read": "mine:claims"}),
-        ],
     },
     "identity": {
-        "ids": [(IDENTITY, "04_identity", "models", BOTH[:1]), (ATTACK, "interrogation", "models", BOTH[:1])],
+        "ids": [(IDENTITY, "04_identity", "models", BOTH[:1])],
         "limit": [
             (IDENTITY, "04_identity", "limit", 18),
             (f"{IDENTITY} --limit 0", "04_identity", "limit", 0),
-            (ATTACK, "interrogation", "limit", 0),
-            (f"{ATTACK} --limit 1", "interrogation", "limit", 1),
-        ],
-        "repeats": [
-            (IDENTITY, "04_identity", "repeats", 1),
-            (f"{IDENTITY} --repeats 3", "04_identity", "repeats", 3),
-            (f"{ATTACK} --repeats 3", "interrogation", "repeats", 3),
         ],
         "scoring": [
             (IDENTITY, "04_identity", "scoring", "claims"),
             (f"{IDENTITY} --scoring regex", "04_identity", "scoring", "regex"),
         ],
-        "judge": [
-            (IDENTITY, "04_identity", "judge", ""),
-            (f"{IDENTITY} --scoring judge --judge openai/gpt-4o", "04_identity", "judge", "openai/gpt-4o"),
-        ],
-        "attacker": [(ATTACK, "interrogation", "attacker", "openai/gpt-4o")],
-        "strategies": [
-            (ATTACK, "interrogation", "strategies", ["authority", "evidence", "sympathy", "role", "no pressure"]),
-            (f"{ATTACK} --strategies role", "interrogation", "strategies", ["role"]),
-        ],
-        "turns": [(ATTACK, "interrogation", "turns", 6), (f"{ATTACK} --turns 1", "interrogation", "turns", 1)],
         "config": [],  # no notebook: test_studies.py
     },
     "jury": {
@@ -131,8 +98,6 @@ OPTIONS = [
 def run(tmp_path, monkeypatch):
     """A function that types a line and returns the runs that it would execute, and what else it says of them."""
     (tmp_path / "my.csv").write_text(CSV)
-    (tmp_path / "mine.py").write_text("def claims(reply, row):\n    return None\n")
-    (tmp_path / "earlier").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENROUTER_API_KEY", "none")
 
@@ -164,7 +129,7 @@ def test_without_an_option_and_at_its_edge_the_notebooks_are_given_what_the_help
         assert value == expected, line
 
 
-@pytest.mark.parametrize("line", [RECOGNISE, IDENTITY, ATTACK, JURY, PROFILE])
+@pytest.mark.parametrize("line", [RECOGNISE, IDENTITY, JURY, PROFILE])
 def test_all_studies_ask_before_they_buy_and_know_a_ceiling_and_a_folder(line, run, tmp_path):
     _, usual = run(line)
     assert usual["dry_run"] and usual["confirm"] and usual["max_cost"] is None
@@ -172,17 +137,3 @@ def test_all_studies_ask_before_they_buy_and_know_a_ceiling_and_a_folder(line, r
     assert run(f"{line} --yes")[1]["confirm"] is None
     _, given = run(f"{line} --max-cost 0 --out there")
     assert given["max_cost"] == 0 and given["out"] == tmp_path / "there"
-
-
-@pytest.mark.parametrize("line", [IDENTITY, ATTACK])
-def test_a_seed_is_0_unless_it_is_given(line, run):
-    for more, expected in (("", 0), (" --seed 7", 7)):
-        [asked] = run(line + more)[0]
-        assert asked.parameters["seed"] == expected
-
-
-@pytest.mark.parametrize("line", [IDENTITY, ATTACK])
-def test_sixteen_calls_are_in_flight_unless_it_is_said(line, run):
-    for more, expected in (("", 16), (" --concurrency 1", 1)):
-        [asked] = run(line + more)[0]
-        assert asked.parameters["asking"]["concurrency"] == expected

@@ -44,7 +44,6 @@ def test_a_verb_refuses_a_model_that_is_simulated_for_another_part(ask, part):
     ("jury --models sim/identity-wavers --jurors sim/talker -y", "sim/identity-wavers cannot play the agent"),
     ("recognise --models sim/good,sim/talker -y", "sim/talker cannot write texts"),
     ("identity --models sim/talker -y", "sim/talker cannot say which model they are"),
-    ("identity --models sim/good --attacker sim/talker -y", "sim/talker cannot attack"),
     ("roleplay --interrogator-llm-model sim/talker --role-play-llm-model sim/talker --jury-llm-models sim/attacker "
      "--out chat.json", "sim/attacker cannot judge"),
 ])  # fmt: skip

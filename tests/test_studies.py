@@ -182,7 +182,7 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
     command = ["identity", DATA / "identity" / "published.json", "--models", "openai:anna,openai:bert", "--out", out]
     refused = selfeval(*command, typed="n\n")
     assert refused.exit_code == 1 and "Make 12 calls?" in refused.stdout and not fake.ledger and not out.exists()
-    stopped = selfeval(*command, "--limit", 2, "--max-cost", 2.015, "--concurrency", 1, "--yes")
+    stopped = selfeval(*command, "--limit", 2, "--max-cost", 2.015, "--yes")
     assert stopped.exit_code != 0 and "2.015" in stopped.stderr
     assert len(fake.ledger) == 3 and not out.exists(), "two of the first model, and one of the second"
     done = selfeval(*command, "--limit", 2, "--yes")
@@ -194,12 +194,9 @@ def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_model
     (["recognise", "{texts}", "--models", "sim/good"], "say in --authors who is who (AUTHOR=sim/good)"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognise", "{broken}", "--models", "sim/good"], "wanted are `author` or `model`, `prompt`, `text`"),
-    (["recognise", "{texts}", "--models", "sim/good", "--authors=Anna=sim/good", "--prompts={broken}"], "--prompts"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
     (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
-    (["identity", DATA / "identity/published.json", "--models", "sim/identity-correct", "--out", "x", "--judge",
-      "sim/good"], "--judge is only used with --scoring judge"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):

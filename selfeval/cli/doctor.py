@@ -1,6 +1,5 @@
 """What works on this machine: `doctor`, and the registry with `models`."""
 
-import importlib.metadata
 import importlib.util
 import shlex
 import sys
@@ -10,7 +9,7 @@ import click
 from selfeval.cli.group import LAB, main
 from selfeval.cli.options import print_table
 from selfeval.errors import SelfevalError
-from selfeval.paths import DATA, HOME, INSTALLED, ROOT, is_open_to_others
+from selfeval.paths import DATA, HOME, INSTALLED, is_open_to_others
 from selfeval.providers.models import GGUF, Model, Provider, get, providers
 from selfeval.providers.models import models as registered
 
@@ -27,12 +26,7 @@ def models() -> None:
 def doctor() -> None:
     """Check this machine and say how to fix problems."""
     lines = []
-    wrong = _other_packages()
-    if wrong:
-        lines.append(f"MISSING  {'; '.join(wrong)}; pip install -r requirements.txt")
-    elif PINNED.is_file():
-        lines.append("ok       packages as in requirements.txt")
-    elif not importlib.util.find_spec("papermill"):
+    if not importlib.util.find_spec("papermill"):
         lines.append(f"optional notebooks, and the commands that run them: {LAB}")
     for provider in providers().values():
         if provider.embedded and provider.name != GGUF:
@@ -44,9 +38,6 @@ def doctor() -> None:
         lines.append(f"open     {who}; run: chmod -R go= {' '.join(files)}")
     click.echo("\n".join(lines))
     sys.exit(int(any(line.startswith("MISSING") for line in lines)))
-
-
-PINNED = ROOT / "requirements.txt"  # of a clone
 
 
 def _open_to_others() -> list[str]:
@@ -83,20 +74,3 @@ def _embedded(provider: Provider) -> str:
             return f"MISSING  {name}: {error}"
         weights = f"weights of {get(name).display} ({name})"
         return f"optional {weights} are not installed; docs/models.md says how"
-
-
-def _other_packages() -> list[str]:
-    """Return which packages are not there in the version of requirements.txt."""
-    if not PINNED.is_file():
-        return []
-    versions = {}
-    for package in importlib.metadata.distributions():
-        versions[package.name.lower().replace("_", "-")] = package.version
-    wrong = []
-    for pin in PINNED.read_text().splitlines():
-        requirement = pin.partition(";")[0].strip()  # without "; python_version ..."
-        name, _, wanted = requirement.partition("==")
-        installed = versions.get(name.partition("[")[0].lower(), "missing")
-        if wanted and installed != wanted:
-            wrong.append(f"{name} {installed} instead of {wanted}")
-    return wrong

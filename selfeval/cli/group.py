@@ -1,7 +1,6 @@
-"""The `selfeval` command itself: how commands end, and what an unknown option may have meant."""
+"""The `selfeval` command itself, and how commands end."""
 
 import importlib.metadata
-import importlib.util
 import os
 import re
 import signal
@@ -9,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from selfeval.errors import SelfevalError, elsewhere, same_as
-from selfeval.paths import shipped
+from selfeval.errors import SelfevalError
 from selfeval.secrets import visible
 
 LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
@@ -19,21 +17,10 @@ LAB = "pip install 'selfeval[lab]'"  # what runs notebooks
 class _OneSentence(click.Group):
     """Print errors of this package as a sentence, and after Ctrl-C or TERM how to resume."""
 
-    def parse_args(self, context: click.Context, args: list[str]):
-        joined: list[str] = []
-        for argument in args:
-            if joined[-2:-1] in (["--models"], ["--jurors"]) and _is_id(argument):
-                joined[-1] += f",{argument}"  # ids may be separated by blanks, too
-            else:
-                joined.append(argument)
-        return super().parse_args(context, joined)
-
     def invoke(self, context: click.Context):
         _end_as_interrupted()
         try:
             return super().invoke(context)
-        except click.NoSuchOption as error:
-            raise _with_what_is_meant(error) from error
         except (SelfevalError, OSError) as error:
             command = self.commands.get(context.invoked_subcommand or "")
             sentence = _with_options(str(error), command)
@@ -49,13 +36,6 @@ class _OneSentence(click.Group):
             context.exit(130)
 
 
-def _is_id(argument: str) -> bool:
-    """Tell whether an argument is the id of a model, and no option and no file."""
-    if "/" not in argument or re.search(r"^-|\.(csv|jsonl?|xlsx?|txt)$", argument):
-        return False
-    return not Path(argument).exists() and not shipped(argument).exists()
-
-
 def _end_as_interrupted() -> None:
     """Have TERM end a command as Ctrl-C does, which is ignored in the background of a script."""
     end = signal.default_int_handler
@@ -65,22 +45,6 @@ def _end_as_interrupted() -> None:
             signal.raise_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, end)
-
-
-def _with_what_is_meant(error: click.NoSuchOption) -> click.UsageError:
-    """Return an error that says what an option is called here, or where that is done."""
-    context = error.ctx or click.get_current_context()
-    options = {option.name: option.opts[0] for option in context.command.params}
-    word = error.option_name.lstrip("-").replace("-", "_")
-    sentences = [error.format_message()]
-    ours = same_as(word, options)
-    if ours:
-        sentences = [error.message, f"Did you mean {options[ours[0]]}?"]
-    elif elsewhere(word):
-        sentences = [error.message, f"{elsewhere(word)}."]
-    names = [option for option in options.values() if option.startswith("-")]
-    sentences.append(f"{context.command_path} has {', '.join(names) or 'no options'}.")
-    return click.UsageError(" ".join(sentences), context)
 
 
 def _with_options(sentence: str, command: click.Command | None) -> str:

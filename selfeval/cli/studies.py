@@ -21,29 +21,11 @@ from selfeval.providers.models import can_choose, check_part, get, get_all
 @click.option(
     "--authors", multiple=True, type=author, metavar="AUTHOR=ID", help="Who AUTHOR is; repeatable."
 )
-@click.option("--prompts", help="File of writing prompts instead of the packaged ones.")
 @click.option("--limit", type=COUNT, help="How many prompts; by default 20, or all of TEXTS.")
 @click.option("--allow-strangers", is_flag=True, help="Also ask models that wrote none of TEXTS.")
-@click.option(
-    "--question",
-    default="",
-    metavar="FILE",
-    help="A question of your own: words with {text}, or a file.",
-)
-@click.option(
-    "--read", default="", metavar="MODULE:F", help="A function of your own that reads the answers."
-)
 @study_options
 def recognise(
-    texts,
-    models: list[str],
-    authors: tuple,
-    prompts,
-    limit: int | None,
-    allow_strangers: bool,
-    question,
-    read,
-    **how,
+    texts, models: list[str], authors: tuple, limit: int | None, allow_strangers: bool, out, **how
 ):
     """Test whether models recognise their own texts.
 
@@ -52,49 +34,33 @@ def recognise(
 
     --authors: which model TEXTS, or replies, call AUTHOR; without ID it is somebody else, and with
     "no answer" as ID nobody.
-
-    --question: one with {candidates} is answered with a name, another one with YES or NO.
     """
-    from selfeval.identity.scorers import as_scorer
-    from selfeval.recognition.prompts import Condition, own_question
     from selfeval.records.fields import NO_ANSWER
     from selfeval.records.tables import corpus_to_read
 
     file = corpus_to_read(texts).absolute() if texts else None
-    asked = [part for part in (question, read) if part]
-    title, out = named_study("recognise", file or "", models, how.pop("out"), asked)
+    title, out = named_study("recognise", file or "", models, out)
     # what cannot be read or asked is refused before anything runs
-    asking = {}
     if file:
-        if prompts:
-            rule = "TEXTS are written already, and --prompts is for new ones"
-            raise click.UsageError(f"{rule}; give one of the two.")
-        variables, called = _about_texts(file, models, dict(authors), limit or 0, allow_strangers)
-        asking["allow_strangers"] = allow_strangers
+        variables = _about_texts(file, models, dict(authors), limit or 0, allow_strangers)
+        called = variables["called"]
     else:
-        variables = _about_new_texts(prompts, out, models, limit or 20)
+        get_all(models, "write texts")
         called = dict(authors)
-        variables["authors"] = called
+        variables = {"corpus": str(out / "texts"), "limit": limit or 20, "authors": called}
+        variables["prompts"] = str(shipped("prompts.jsonl"))
     for model in called.values():
         if model not in (None, NO_ANSWER):
             get(model)
-    if question:
-        words = own_question(question)
-        Condition(question=words)
-        variables["question"] = words
-        variables["tasks"] = ["exact_model" if "{candidates}" in words else "binary_self"]
-    if read:
-        as_scorer(read)
-        asking["read"] = read
     can_choose(get_all(models))
-    variables |= {"models": models, "asking": asking}
+    variables["models"] = models
     run_study("texts" if texts else "recognition", variables, models, out, title, **how)
 
 
 def _about_texts(
     file: Path, models: list[str], authors: dict, limit: int, allow_strangers: bool
-) -> tuple[dict, dict]:
-    """Return the parameters of a study of texts, and who is called what in replies alone."""
+) -> dict:
+    """Return the parameters of a study of texts; `called` says who is who in replies alone."""
     from selfeval.recognition.run import match_authors
     from selfeval.records.texts import read_texts
 
@@ -104,25 +70,14 @@ def _about_texts(
     wrote = {name: model for name, model in authors.items() if name in names}
     judges = get_all(models, "recognise texts")
     match_authors(rows, judges, wrote, allow_strangers=allow_strangers)
-    parameters = {"authors": wrote, "corpus": str(file), "limit": limit, "called": called}
-    return parameters, called
-
-
-def _about_new_texts(prompts: str | None, out: Path, models: list[str], limit: int) -> dict:
-    """Return the parameters of a study whose models write the texts first."""
-    from selfeval.records.tables import path_to_read
-    from selfeval.records.texts import read_prompts
-
-    get_all(models, "write texts")
-    file = path_to_read(prompts).absolute() if prompts else shipped("prompts.jsonl")
-    read_prompts(file)
-    return {"corpus": str(out / "texts"), "prompts": str(file), "limit": limit}
+    asking = {"allow_strangers": allow_strangers}
+    about = {"authors": wrote, "corpus": str(file), "limit": limit, "called": called}
+    return about | {"asking": asking}
 
 
 @main.command()
 @click.option(
     "--models",
-    "--agent",
     "agent",
     required=True,
     metavar="ID",
@@ -137,8 +92,6 @@ def _about_new_texts(prompts: str | None, out: Path, models: list[str], limit: i
 )
 @click.option(
     "--people",
-    "--limit",
-    "people",
     default=20,
     show_default=True,
     type=COUNT,
