@@ -12,6 +12,7 @@ from selfeval.cli.options import (
     CEILING,
     COUNT,
     DRY_RUN,
+    IN_FLIGHT,
     SEED,
     WORDS,
     YES,
@@ -58,6 +59,7 @@ SMALL = "meta-llama/llama-3.1-8b-instruct"
 @click.option("--max-tokens", default=0, help="Limit of a message; 0: none is sent.")
 @click.option("--temperature", default=0.7, type=AMOUNT, help="Of agent and interrogator.")
 @SEED
+@IN_FLIGHT
 @CEILING
 @BATCH
 @DRY_RUN
@@ -96,7 +98,7 @@ def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **optio
     from selfeval.roleplay.published import play as hold_and_judge
     from selfeval.roleplay.shown import render
 
-    asking = {"max_cost": options.pop("max_cost")}
+    asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
 
     def play():
         # the ids of both sides are set in the options

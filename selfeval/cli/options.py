@@ -38,6 +38,9 @@ FilePath = functools.partial(click.Path, path_type=Path)
 SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 COUNT = click.IntRange(1)
 AMOUNT = click.FloatRange(0)
+IN_FLIGHT = click.option(
+    "--concurrency", default=16, show_default=True, type=COUNT, help="Calls in flight."
+)
 CEILING = click.option(
     "--max-cost", type=AMOUNT, metavar="USD", help="The most to spend, in US dollars."
 )

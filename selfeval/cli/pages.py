@@ -1,6 +1,6 @@
 """An executed notebook as a page: without its code, in one file that opens from disk.
 
-Whatever a model said, nothing on it runs or loads: the content security policy forbids that.
+Nothing that a model said runs or loads anything: the content security policy forbids that.
 """
 
 from html import escape
