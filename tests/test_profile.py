@@ -196,6 +196,7 @@ def test_a_page_loads_nothing_shows_what_a_model_hides_and_leaves_out_what_is_fo
     ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebook.ipynb")
     write_page(tmp_path / "notebook.ipynb", tmp_path / "page.html", "<mine>")
+    (tmp_path / "notebook.ipynb").unlink()  # it holds the key
     page = (tmp_path / "page.html").read_text()
     assert "<h1>Who am I?</h1>" in page and "<title>&lt;mine&gt;</title>" in page
     assert "‹U+202E›" in page and "<script" not in page and KEY not in page
