@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
-from selfeval.condition import mapped
+from selfeval.condition import condition_of, mapped
 from selfeval.errors import InputError, did_you_mean
 from selfeval.providers.models import display_names, models
 from selfeval.reading.parsing import name_key
@@ -25,13 +26,17 @@ def name_by_id(frame: pd.DataFrame) -> list[str]:
     """Put the ids of authors in the place of their other names; say which evaluators are whom.
 
     Records may name evaluators, answers and candidates by the label or the registry's name of an
-    author. A name of two authors is none.
+    author. A name of two authors is an error.
     """
     check_spellings("The records of `predictions`", "author", _writers(frame))
     owners = _owners(frame)
 
     def bearer(name: str) -> str:
-        return owners.get(name_key(name)) or name
+        author = owners.get(name_key(name), name)
+        if author is None:
+            rule = "give answers and evaluators by id"
+            raise InputError(f"The records call two authors {name!r}; {rule}.")
+        return author
 
     told = []
     for evaluator in sorted(frame["evaluator_model"].unique()):
@@ -143,28 +148,29 @@ def _how_to_say(frame: pd.DataFrame, names: Iterable[str]) -> str:
     [(name, _)] = Counter(names).most_common(1)
     [likely] = get_close_matches(name, sorted(_writers(frame)), 1, 0)
     return (
-        f"say who that is: authors={{{name!r}: {likely!r}}} for one of the authors, "
+        f"if that is a name, say whose: authors={{{name!r}: {likely!r}}} for one of the authors, "
         f"authors={{{name!r}: None}} for somebody else, "
         f"authors={{{name!r}: 'no answer'}} for no answer."
     )
 
 
 def unread(frame: pd.DataFrame) -> list[str]:
-    """Say which short replies, sent again and again, name no author where one was asked for.
+    """Say which short replies name no author again and again where one was asked for.
 
-    Records that list their candidates are passed over: whoever made them knows the names.
+    Passed over are records that say how authors were called, as ours do.
     """
-    rows = frame[frame["task_type"].isin(NAMING) & frame["predicted_model"].isna()]
-    if "candidates" in rows:
-        rows = rows[rows["candidates"].isna()]
-    replies = rows["reply"].dropna().str.strip()
+    is_unread = frame["task_type"].isin(NAMING) & frame["status"].eq("no_answer")
+    if "condition" in frame:
+        says_labels = mapped(
+            frame["condition"].tolist(), lambda said: "labels" in condition_of(said)
+        )
+        is_unread &= ~np.array(says_labels)
+    replies = frame["reply"][is_unread].dropna().str.strip()
     replies = replies[(replies.str.len() <= SHORT) & ~replies.isin(frame.attrs.get("nobody", ()))]
-    counts = replies.value_counts()
-    repeated = counts.index[counts >= REPEATED]
+    repeated = replies[replies.groupby(replies).transform("size") >= REPEATED]
     if repeated.empty:
         return []
-    names = replies[replies.isin(repeated)]
-    return [f"Replies without an answer name {_times(names)}; {_how_to_say(frame, names)}"]
+    return [f"Replies without an answer: {_times(repeated)}; {_how_to_say(frame, repeated)}"]
 
 
 def _times(names: Iterable[str]) -> str:

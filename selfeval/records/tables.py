@@ -65,7 +65,12 @@ def check_size(path: Path) -> None:
             check_lines(path, file)
 
 
-_TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
+# "NA" and "None" are texts, and ids may be 1.1 and 1.10
+_TABLE = {
+    "keep_default_na": False,
+    "na_values": [""],
+    "dtype": {"prompt_id": str, "text_id": str},
+}
 
 
 def _read_excel(path: Path) -> pd.DataFrame:
