@@ -403,6 +403,11 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("existence/measures.py", "difference.kish = real.kish + invented.kish", "difference.kish = real.kish"),
     (
         "records/foreign.py",
+        'files[file] = {"hints": True, **files[file]}',
+        'files[file] = {**files[file], "hints": True}',
+    ),
+    (
+        "records/foreign.py",
         'pooled = rows[texts.transform("nunique") > 1]',
         'pooled = rows[texts.transform("nunique") > 2]',
     ),

@@ -69,6 +69,8 @@ QUESTION = (
 )
 # what `authors` says of words such as "unknown"
 NO_ANSWER = "no answer"
+# in the name of a published file whose questions had the hint
+HINTED = "_with_hints"
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = patterns.CODES | {"yes": True, "no": False} | NULLS
 WHERE = (

@@ -18,6 +18,7 @@ from selfeval.records import tables as record_files
 from selfeval.records.fields import (
     FIELDS,
     FOR_ALL,
+    HINTED,
     IDS,
     NAMES,
     NEEDED,
@@ -45,8 +46,8 @@ def read_predictions(
     Of folders, those of `predictions_*.jsonl` below them.
 
     source: a frame, rows, paths, or mappings {path: {name: value}} that say of a whole file what it
-    does not: parts of the condition (`hints: true`), `task_type`, `evaluator_model`, `true_model`
-    or `repeat`.
+    does not: parts of the condition (`hints: true`, which a name with `_with_hints` says too),
+    `task_type`, `evaluator_model`, `true_model` or `repeat`.
 
     columns: {their name of a field: ours}. Without `text_id`, prompt, author and `sample` tell a
     text; without `task_type`, the columns tell the task where they can.
@@ -175,6 +176,8 @@ def _files(source) -> dict[Path, Mapping]:
             raise InputError(f"{rule}, got {said!r:.80}.")
         for file in record_files.files_of("predictions", name):
             files[file] = dict(said or {})
+            if HINTED in file.name:
+                files[file] = {"hints": True, **files[file]}
     if not files:
         raise InputError("`predictions` names no file and no folder.")
     return files
