@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from selfeval.condition import conditions
+from selfeval.condition import conditions, mapped
 from selfeval.errors import InputError, check_one_of
 from selfeval.providers.models import stripped
 from selfeval.reading.parsing import name_key
@@ -222,7 +222,7 @@ def _with_our_names(
     frame = _by_other_headings(path, _plain(path, frame), authors)
     for name in frame.columns.intersection(IDS):
         if not pd.api.types.is_numeric_dtype(frame[name]):
-            frame[name] = frame[name].map(stripped, na_action="ignore")
+            frame[name] = mapped(frame[name].tolist(), stripped)
     return frame
 
 
@@ -240,7 +240,8 @@ def _by_other_headings(path: str | Path, frame: pd.DataFrame, authors: Mapping) 
         raise InputError(f"{path} holds texts and no predictions; {remedy}.")
     wanted = {field: headings.get(field, ()) for field in lacking if field != "reply"}
     frame = frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
-    replace_names(frame, (*NAMES, "predicted_self", *answers), _said(authors))
+    if authors:
+        replace_names(frame, (*NAMES, "predicted_self", *answers), _said(authors))
     if "reply" not in lacking or not answers:
         return frame
     wanted = {_field_of_answers(frame, answers[0]): headings["reply"]}
@@ -276,6 +277,9 @@ def _plain(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
     known: dict = {}
     columns = {}
     for name, column in frame.items():
+        columns[name] = column
+        if column.dtype == "str":  # as pandas reads a file
+            continue
         values = record_files.with_nulls(column).tolist()
         kinds = {*map(type, values)}
         if not kinds.isdisjoint({list, dict}):

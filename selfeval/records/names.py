@@ -121,17 +121,16 @@ def further_names(frame: pd.DataFrame, authors: Mapping[str, str | None]) -> dic
 def check_names(frame: pd.DataFrame) -> None:
     """Refuse answers on record with names that no author bears and `authors` does not say."""
     asked = frame.reindex(columns=[*NAMES, "task_type"]).dropna(subset="predicted_model")
-    asked = asked[asked["task_type"].isin([*NAMING, *PAIRS])]
     writers = _writers(frame)
+    is_pair = asked["task_type"].isin(PAIRS)
+    is_unknown = asked["task_type"].isin(NAMING) & ~asked["predicted_model"].isin(writers)
     said = {*map(name_key, frame.attrs["called"])}
     unknown = []
-    for row in asked.itertuples():
-        known = row.candidates if isinstance(row.candidates, list) else ()
+    for row in asked[is_pair | is_unknown].itertuples():
+        known = row.candidates if isinstance(row.candidates, list) else []
         if row.task_type in PAIRS:
-            is_known = row.predicted_model in (row.true_model, row.other_model)
-        else:
-            is_known = row.predicted_model in writers or row.predicted_model in known
-        if not is_known and name_key(row.predicted_model) not in said:
+            known = [row.true_model, row.other_model]
+        if row.predicted_model not in known and name_key(row.predicted_model) not in said:
             unknown.append(row.predicted_model)
     if unknown:
         raise InputError(
