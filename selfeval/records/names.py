@@ -57,7 +57,9 @@ def _fill_in_labels(frame: pd.DataFrame) -> None:
     frame["true_model_display"] = frame.get("true_model_display", shown).fillna(shown)
 
 
-def replace_names(frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str], str]) -> None:
+def replace_names(
+    frame: pd.DataFrame, fields: Iterable[str], of: Callable[[str], str | None]
+) -> None:
     """Put other names in the place of those in some fields, equal names looked up once."""
     of = cache(of)
 
