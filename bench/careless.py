@@ -58,7 +58,6 @@ FILES = {  # and those before them
     "records/fields": "foreign",
     "records/foreign": "foreign",
     "records/names": "foreign",
-    "records/places": "foreign",
     "records/values": "foreign",
     "records/": "records",
     "estimates/": "tables",
@@ -522,12 +521,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'adjust_p(table, ["statistic"], chance=',
     ),
     ("records/tables.py", 'DIVIDES = re.compile("([;\\t\\n])")', 'DIVIDES = re.compile("([;\\n])")'),
-    ("records/texts.py", '"prompt": prompt, "sample": sample, "text": text})', '"prompt": prompt, "text": text})'),
-    (
-        "reading/parsing.py",
-        "return shown[at - 1] if at and at <= len(shown) else None",
-        "return shown[at - 1] if at and at < len(shown) else None",
-    ),
     ("reading/thinking.py", 'if "</s>" in last[0] and "<s>" in text:', 'if "</s>" in last[0] or "<s>" in text:'),
     (
         "statistics/table.py",
@@ -668,7 +661,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("roleplay/run.py", "costs = [call.cost for call in calls]", "costs = [counted.cost]"),
     ("existence/run.py", 'lines = marked[-1:] or text.split("\\n")', 'lines = marked[:1] or text.split("\\n")'),
-    ("records/texts.py", "key=lambda name: -counts[name])", "key=lambda name: counts[name])"),
     ("records/values.py", "alike.index[alike.duplicated()]", "alike.index[alike.duplicated(keep=False)]"),
     ("reading/parsing.py", "may_be_a_share = 0 < percent < 1 and", "may_be_a_share = 0 < percent <= 1 and"),
     (
@@ -708,12 +700,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'both = said.notna() & right.notna() & frame["recorded"].isna()',
         "both = said.notna() & right.notna()",
     ),
-    (
-        "records/places.py",
-        "own = evaluator if evaluator in shown else min(shown)",
-        "own = evaluator if evaluator in shown else first",
-    ),
-    ("records/values.py", "not isinstance(value, bool) and value in (1, 2)", "value in (1, 2)"),
     (
         "reading/thinking.py",
         'is_thought = is_thought or part.get("thought") is True or bool(_REASONS.search(kind))',
@@ -799,7 +785,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "return max(map(len, texts)) <= LONGEST_TURN and",
         "return min(map(len, texts)) <= LONGEST_TURN and",
     ),
-    ("records/texts.py", 'author = row.get("author") or row["model"]', 'author = row.get("model") or row["author"]'),
+    ("records/texts.py", 'stripped(row.get("author") or row["model"])', 'stripped(row.get("model") or row["author"])'),
     (
         "records/values.py",
         'return 0 <= pd.to_numeric(value, errors="coerce") <= 1',
@@ -807,8 +793,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "records/values.py",
-        "if str(condition[name]).lower() != str(part[name]).lower():",
-        "if str(condition[name]) != str(part[name]):",
+        "if str(known[name]).lower() != str(parts[name]).lower():",
+        "if str(known[name]) != str(parts[name]):",
     ),
     ("roleplay/shown.py", 'return "no score" if score is None else', 'return "no score" if not score else'),
     ("roleplay/votes.py", "contrib = kappa.contrib * (1 - expected)", "contrib = kappa.contrib"),

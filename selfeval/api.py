@@ -366,7 +366,7 @@ def measure_recognition(
     n_resamples: int = 10_000,
     seed: int = 0,
     reread: str = "auto",
-    columns: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Mapping[str, str] | None = None,
     authors: Mapping[str, str | None] | None = None,
     read: str | Callable = "",
 ) -> Estimates:
@@ -379,9 +379,9 @@ def measure_recognition(
     computed where it is named. level: of the intervals. n_resamples, seed: of the bootstrap.
     reread: read the answers from the raw replies anew (`yes`), keep those on record (`no`), or
     `auto`; what that takes back is printed.
-    columns: {their name of a field: ours, or a list of ours}. authors: {name in the records:
-    author}, None for somebody else, "no answer" for what is no answer, such as "unknown"; raises
-    `InputError` for answers that name nobody known. The frame's `tables` have the rows of all
+    columns: {their name of a field: ours}. authors: {name in the records: author}, None for
+    somebody else, "no answer" for what is no answer, such as "unknown"; raises `InputError` for
+    answers that name nobody known. The frame's `tables` have the rows of all
     methods and policies, what `compare` shows, and `changes`: what reading changed. read: a
     function of your own in place of the packaged reader, or "module:function": `(reply, row)` to
     True or False (the text is claimed), the name of a candidate where the task asks for one, or

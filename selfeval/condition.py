@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
-import yaml
-
-from selfeval.bounds import read_yaml
-from selfeval.errors import InputError
 
 LEFT_OUT = {"provenance": "quoted"}  # what conditions have only where it is another
-
-OBJECT = re.compile(r"\s*\{\s*['\"]")  # how a mapping begins in a CSV, in JSON or in Python
 
 
 def mapped(values: Sequence, of: Callable) -> list:
@@ -27,12 +20,7 @@ def mapped(values: Sequence, of: Callable) -> list:
 
 
 def condition_of(condition) -> dict:
-    """Return a record's condition as a mapping; a file may have it as "key=value;..." or `OBJECT`.
-
-    Raises `InputError` where such an object cannot be read.
-    """
-    if isinstance(condition, str) and OBJECT.match(condition):
-        return plain_yaml(condition.replace(": None", ": null"))
+    """Return a record's condition as a mapping; a file may have it as "key=value;..."."""
     if isinstance(condition, dict):
         return condition
     if not isinstance(condition, str):
@@ -43,20 +31,6 @@ def condition_of(condition) -> dict:
         if equals:
             read[name.strip()] = value.strip()
     return read
-
-
-def plain_yaml(cell: str):
-    """Return the list or mapping that a cell holds as JSON, YAML or Python shows it.
-
-    Raises `InputError` where it cannot be read.
-    """
-    try:
-        return read_yaml(cell)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        why = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise InputError(
-            f"is {cell!r:.80}, which cannot be read ({why}); write it as JSON."
-        ) from error
 
 
 def names_author(condition) -> bool:

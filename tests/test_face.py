@@ -117,8 +117,6 @@ WORKS = {
     "models in the text of a list": lambda c: se.generate_texts('["sim/good", "sim/chance"]', 1),
     "models in a Series": lambda c: se.generate_texts(pd.Series(FLEET), 1),
     "prompts in a Series": lambda c: se.generate_texts(FLEET[0], pd.Series(["Describe rain.", "Describe snow."])),
-    "texts by author and prompt": lambda c: se.collect_predictions({name: {"p": name, "q": "A."} for name in FLEET}),
-    "texts by column": lambda c: se.collect_predictions(c.texts.to_dict("list"), limit=1),
     "chat messages": lambda c: se.judge([{"messages": TALK}], [echo, echo], "independent"),
 }
 REFUSED = {
@@ -137,9 +135,9 @@ REFUSED = {
         lambda c: se.generate_texts('["sim/good", ', 1),
         "which is no list; write it",
     ),
-    "texts without prompts": (
-        lambda c: se.collect_predictions({name: ["A."] for name in FLEET}),
-        "{author: {prompt: te",
+    "texts by author": (
+        lambda c: se.collect_predictions({name: {"p": "A."} for name in FLEET}),
+        "must be a DataFrame, dictionaries or a file",
     ),
     "texts in a Series": (
         lambda c: se.collect_predictions(c.texts["text"]),

@@ -21,8 +21,9 @@ from selfeval.paths import in_utf8
 from selfeval.providers.models import stripped
 from selfeval.providers.request import blocks, fenced
 from selfeval.providers.store import Store
+from selfeval.reading.parsing import name_key
 from selfeval.records import tables as record_files
-from selfeval.records.texts import read_texts, spelling_key
+from selfeval.records.texts import read_texts
 from selfeval.sweep import load
 
 # what others wrote ----------------------------------------------------------------------------------------------------
@@ -140,7 +141,6 @@ LISTED = {
     "paths.py": [  # where no file is, or one that begins alike
         *("temporary.replace", "temporary.touch", "temporary.unlink", "temporary.write_bytes"),
     ],
-    "records/names.py": ["frame['evaluator_model'].replace"],  # in a column
     "records/tables.py": ["for_spreadsheet(table).to_csv"],  # into a text
     "recognition/contrasts.py": ["of_rows.map(varying_parts(of_rows.unique())).replace"],  # in a column
     "sweep/execute.py": ["open(a+)"],  # in the folder of a sweep or run
@@ -222,23 +222,11 @@ def test_a_name_is_one_cell_and_no_formula_wherever_a_spreadsheet_divides_it(nam
     assert {*back["evaluator"]} == {with_line_breaks(each) for each in measured["evaluator"]}
 
 
-CELLS = {
-    "condition": [
-        "{'question': better",
-        "{'a': 2026-13-45}",
-        "{'a': " * 900,
-        '{"a": \0}',
-        "{'a': !!python/name:os.system }",
-    ],
-    "candidates": ["['ann', 'bob'", "[ann: [", "['ann', 2026-13-45]"],
-}
-
-
-@pytest.mark.parametrize(("field", "cell"), [(field, cell) for field, cells in CELLS.items() for cell in cells])
-def test_a_cell_that_cannot_be_read_is_a_sentence_with_its_row(field, cell):
+@pytest.mark.parametrize("cell", ["{'question': better", "{'a': " * 900, '{"a": \0}', '{"a": 1}'])
+def test_a_condition_that_is_an_object_in_a_cell_is_refused_with_its_row(cell):
     rows = [dict(row) for row in ROWS]
-    rows[2][field] = cell
-    with pytest.raises(SelfevalError, match=rf"record 3: `{field}` is .* cannot be read .*; write it as JSON\.$"):
+    rows[2]["condition"] = cell
+    with pytest.raises(SelfevalError, match=r"record 3: `condition` is .*, and must be an object or name=value"):
         se.measure_recognition(rows, n_resamples=20)
 
 
@@ -292,13 +280,13 @@ def test_a_text_that_holds_its_own_mark_is_put_between_others():
 
 
 def usable(texts):
-    """Return those that are no blanks and no halves of signs, as files hold names, each spelled once."""
+    """Return those that are no blanks and no halves of signs, as files hold names, each typed once."""
     whole = [text for text in map(stripped, texts) if text and text == text.encode("utf-8", "replace").decode()]
-    return [*{spelling_key(text): text for text in whole}.values()]
+    return [*{name_key(text) or text: text for text in whole}.values()]
 
 
 def test_two_thousand_odd_texts_go_through_all_verbs_and_come_back(tmp_path):
-    names, prompts = usable(strings(40, seed=2))[:4], usable(strings(460, seed=3))
+    names, prompts = usable(strings(40, seed=2))[:4], usable(strings(530, seed=3))
     texts, replies = cycle(strings(700, seed=4)), cycle(strings(800, seed=5))
     authors = dict.fromkeys(names, lambda messages: next(texts))
     written = se.generate_texts(authors, prompts, corpus=str(tmp_path))

@@ -337,3 +337,9 @@ def test_replies_are_bought_once_whatever_the_scorer(server, own_store):
     for scoring in ("claims", "regex", lambda reply, expected: 0.5, lambda reply, expected: True):
         assert EvalRunner(CONFIG, scoring=scoring).run("openai:gpt-4-turbo").scored_tests == 6
         assert len(fake.ledger) == 6
+
+
+def test_a_configuration_that_is_nested_too_deep_is_one_sentence(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="cannot be read as JSON"):
+        EvalRunner(tmp_path / "deep.json")

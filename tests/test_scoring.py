@@ -21,7 +21,7 @@ from conftest import labelled
 from selfeval.errors import InputError
 from selfeval.existence.run import parse_existence
 from selfeval.reading import thinking
-from selfeval.reading.parsing import at_letter, parse_choice, parse_likelihood, parse_yes_no
+from selfeval.reading.parsing import parse_choice, parse_likelihood, parse_yes_no
 from selfeval.recognition.scoring import parse_place
 from selfeval.roleplay import scoring as verdicts
 
@@ -218,11 +218,6 @@ def test_a_model_in_a_loop_is_read_in_a_moment(reader, unit):
 def test_a_stated_probability_is_one_from_0_to_100_percent(stated, probability):
     said = f"YES\n{stated}"
     assert parse_likelihood(said) == probability and parse_likelihood(stated) is None
-
-
-@pytest.mark.parametrize(("said", "shown"), [("A", "1st"), ("b", "2nd"), ("(C)", "3rd"), ("D", None), ("2", None)])
-def test_a_letter_alone_stands_for_one_of_those_shown_up_to_the_last(said, shown):
-    assert at_letter(said, ["1st", "2nd", "3rd"]) == shown
 
 
 def test_thinking_that_names_another_wrappers_closing_mark_goes_on_to_its_own():

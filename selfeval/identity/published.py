@@ -85,7 +85,7 @@ def read_config(source: str | Path | Mapping) -> dict:
         where = f"The configuration {path}"
         try:
             config = json.loads(path.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{where} cannot be read as JSON: {error}.") from error
     check_form(where, config, "configuration")
     ids = set()

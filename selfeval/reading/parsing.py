@@ -121,58 +121,6 @@ def _number_of(letter: str) -> int:
     return ord(letter.lower()) - ord("a") + 1
 
 
-def letter(value) -> int | None:
-    """Return the place that a letter alone stands for, from 1: "b", "(B)", "Option B".
-
-    Else None.
-    """
-    found = patterns.PLACE.fullmatch(str(value))
-    if not found or not found[2] or found[3]:
-        return None
-    return _number_of(found[2])
-
-
-def at_letter(value, shown: Sequence[str]) -> str | None:
-    """Return which of those shown a letter alone stands for.
-
-    None where it is no letter, or one beyond them.
-    """
-    at = letter(value)
-    return shown[at - 1] if at and at <= len(shown) else None
-
-
-def bare_name(reply) -> str | None:
-    """Return what a reply consists of if that can be a name: "ChatGPT.", {"author": "Llama 2"}.
-
-    Else None.
-    """
-    found = patterns.NAME.match(text := plain_answer(reply)) if isinstance(reply, str) else None
-    if not found or text[found.end() :].strip(" .!\"')"):
-        return None
-    name = found[1].rstrip(" .:(-)")
-    words = [word.strip(".") for word in name.split()]
-    if len(words) > 4 or (len(name) > 1 and patterns.NO_NAME.intersection(words)):
-        return None
-    typed = re.search(re.escape(name), reply, re.I)
-    return typed[0] if typed else name
-
-
-def credited_name(reply: str) -> str | None:
-    """Return the first capitalised name that a reply gives as an author's.
-
-    "I think ChatGPT wrote it"; else None.
-    """
-    for found in patterns.CREDITED.finditer(reply := reply.replace("’", "'")):
-        name = found[1].rstrip(".-+")
-        clause = re.split(r"[.!?;\n]", reply[: found.start()][-100:])[-1]
-        if not (
-            patterns.NO_NAME.intersection(name.casefold().split())
-            or patterns.DENIED_BEFORE.search(clause.casefold())
-        ):
-            return name
-    return None
-
-
 def parse_choice(reply: str | None, candidates: Mapping[str, Sequence[str]]) -> str | None:
     """Return the id of the one candidate that a reply names, or None.
 
@@ -271,14 +219,6 @@ class _Mentions:
             elif _takes_back(self.text, turn):
                 found = set()
         return _only(found)
-
-
-def is_answer(value: Mapping) -> bool:
-    """Tell whether an object has the form of a constrained answer.
-
-    {"answer": true}, {"text_1": ...}.
-    """
-    return any(key in patterns.ANSWER_KEYS or re.fullmatch(r"text_\d+", str(key)) for key in value)
 
 
 def parse_yes_no(reply: str | None, yes: bool | None = True, asked: bool = False) -> bool | None:

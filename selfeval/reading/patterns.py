@@ -48,32 +48,6 @@ PLACE = pattern(
     passes_over=["-2", "third", "2 of 3"],
 )
 SIDES = {"first": 1, "left": 1, "second": 2, "right": 2}
-# what may be a name, at the beginning
-NAME = pattern(
-    r"(?:answer:)?\W*(\w[\w .:/+()-]{0,40})",
-    reads=["chatgpt.", "answer: llama 2"],
-    passes_over=["?!"],
-)
-# a capitalised name that is given as the author's
-CREDITED = pattern(
-    r"(?i:\b(?:written|authored|generated|produced|created|composed) by"
-    r"|\b(?:author|model|writer)(?: here| of (?:this|the) text)?(?: is|:| was|'s)(?: (?:most "
-    r"likely|likely|probably))?"
-    r"|\bi(?:'d| would)? (?:think|believe|guess|say|suspect)(?: that)?(?: (?:it|this|that)(?: "
-    r"text)?(?: is|'s| was))?)"
-    r"[\s\"'*`:]{1,4}([A-Z][\w.+-]{1,30}(?: [A-Z\d][\w.+-]{0,30}){0,3})",
-    reads=["written by ChatGPT", "the author is most likely ChatGPT", "I think this is ChatGPT"],
-    passes_over=["written by a person", "ChatGPT is a model"],
-)
-NO_NAME = frozenset(
-    "a an the i me my we you it is was am are be this that of or and by to not no yes none "
-    "nobody neither both either "
-    "cannot can can't don't do know unknown unsure uncertain unclear unable sorry ok okay sure "
-    "other another someone "
-    "somebody text texts answer author authors model ai na n/a null error who what anonymous "
-    "refuse".split()
-)
-
 # --- patterns of both parsers
 FOLDED = str.maketrans(
     {

@@ -1,7 +1,5 @@
 """Answers: what a raw reply says, as columns; for new records and for old or foreign ones."""
 
-import contextlib
-import json
 import math
 import re
 from collections import Counter
@@ -305,18 +303,14 @@ def _read_place(record: Mapping, labels) -> tuple[None, bool | None]:
 
 
 def _read_author(record: Mapping, labels) -> tuple[str | None, None]:
-    """Return the candidate that a reply names; a letter names one in lists that are not ours."""
+    """Return the candidate that a reply names."""
     condition = condition_of(record.get("condition"))
     reply = parsing.without_thinking(record["reply"] or "")
     if record["task_type"] in LINEUPS:
         reply = parsing.lineup_entry(reply, record["position"])
     elif condition.get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
         reply = f"Author {reply}"
-    chosen = parsing.parse_choice(reply, shown_names(record, labels))
-    candidates = record["candidates"]
-    if chosen or "labels" in condition or isinstance(candidates, frozenset):
-        return chosen, None
-    return parsing.at_letter(parsing.plain_answer(reply), candidates), None
+    return parsing.parse_choice(reply, shown_names(record, labels)), None
 
 
 # readers by what decides a task
@@ -475,7 +469,7 @@ def rescore(
     old["status"] = frame["status"].where(~keep, on_record)
     frame[[*new]] = new.where(~keep, old)
     frame["recorded"] = before.where(taken_back, None)
-    notes = [*frame.attrs.get("notes", ()), *unread(frame, had), *doubts(frame, correct_on_record)]
+    notes = [*frame.attrs.get("notes", ()), *unread(frame), *doubts(frame, correct_on_record)]
     unreadable = frame["status"].eq(parsing.UNREADABLE).sum()
     if unreadable:
         said = f"{unreadable} replies could not be read and count as no answer"
@@ -534,13 +528,8 @@ def _with_replies(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _reply_text(value) -> str | None:
-    """Return a reply that is a text, or the text in its blocks; in a CSV these are JSON."""
-    if isinstance(value, str) and value.startswith("[{"):
-        with contextlib.suppress(ValueError):
-            blocks = json.loads(value)
-            if all(isinstance(block, dict) and "type" in block for block in blocks):
-                value = blocks
-    if isinstance(value, list | dict):
+    """Return a reply that is a text, or the text in its blocks."""
+    if isinstance(value, list):
         return thinking.of_parts(value, between="\n")[1]
     return value if isinstance(value, str) else None
 
@@ -548,8 +537,8 @@ def _reply_text(value) -> str | None:
 def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
     """Return the answer columns of the answers on record, and of those that the replies hold.
 
-    Equal answers to equal questions are read once. Names are read in any order of the candidates,
-    letters in theirs. Where a file lists no candidates, all its names are.
+    Equal answers to equal questions are read once. Where a file lists no candidates, all its names
+    are.
     """
     named = frame["predicted_model"][_naming(frame)].dropna().unique()
     everyone = tuple(dict.fromkeys([*sorted(frame["true_model"].unique()), *sorted(named)]))
@@ -579,9 +568,7 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
         reply = record["reply"]
         if isinstance(reply, str) and "read" not in condition:  # by no other reader
             shown = record["candidates"]
-            labelled = condition.get("labels")
-            lettered = shown is not everyone and labelled is None and parsing.letter(reply)
-            if labelled != "anonymous" and not lettered:
+            if condition.get("labels") != "anonymous":
                 record["candidates"] = others.union(shown)
             key = (*row[:-3], record["candidates"])  # without what is on record
             if key not in read:

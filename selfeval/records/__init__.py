@@ -1,6 +1,5 @@
 """Records on disk: texts, prompts, predictions, and the files of others.
 
 `tables` reads and writes files, `tasks` says which questions there are. Predictions are read by
-`foreign`, in whose files `fields` have other headings, `values` other forms, authors other `names`,
-and pairs other `places`.
+`foreign`: `fields` says which there are, `values` what must hold of them, `names` who is meant.
 """

@@ -1,6 +1,4 @@
-"""The fields of prediction records, and what others call them."""
-
-import re
+"""The fields of prediction records."""
 
 from selfeval.reading import patterns
 from selfeval.records.tables import PREDICTION_FIELDS
@@ -28,24 +26,12 @@ FIELDS = (
     "position",
     "repeat",
     "reply",
-    "returned_text",
     "status",
     "score",
     "condition",
-    "first",
-    "second",
-    "chosen",
 )
 # what may be said of a whole file
 FOR_ALL = ("task_type", "evaluator_model", "true_model", "repeat")
-# {field: what others call it}
-HEADINGS = {
-    "evaluator_model": ("evaluator", "judge", "rater", "model"),
-    "true_model": ("author", "true_author", "writer"),
-    "prompt_used": ("prompt", "question"),
-}
-# what others call what was answered
-ANSWERS = ("answer", "response", "predicted", "prediction", "guess")
 # of each of these, one at least
 NEEDED = (
     ("text_id",),
@@ -55,17 +41,22 @@ NEEDED = (
     ("prompt_used", "prompt_id"),
     ("reply", "predicted_model", "predicted_self", "score"),
 )
+# what the published files call a reply
+PUBLISHED = {"returned_text": "reply", "returned_reasoning": "reasoning"}
 # most of a file, and nothing that statistics need
 SENT = ("messages", "evaluation_prompt", "adapted")
 NAMES = ("true_model", "evaluator_model", "other_model", "predicted_model", "candidates")
-# those with one name
-NAMED = NAMES[:-1]
-# the authors of a pair's texts as they were shown, where `chosen` says which was chosen
-PLACED = ("first", "second")
-# two spellings of a name in these are one
-SPELLED = ("true_model", "other_model", *PLACED, "evaluator_model")
 # blanks around these are none
-IDS = ("task_type", "text_id", "other_text_id", "prompt_id", "prompt_used")
+IDS = (
+    "task_type",
+    "text_id",
+    "other_text_id",
+    "prompt_id",
+    "prompt_used",
+    "true_model",
+    "evaluator_model",
+    "other_model",
+)
 # what tells one question to an evaluator from another
 QUESTION = (
     "task_type",
@@ -78,12 +69,8 @@ QUESTION = (
 )
 # what `authors` says of words such as "unknown"
 NO_ANSWER = "no answer"
-# in the text of a list of one, as tables have it
-ONLY_NAME = re.compile(r"""^\[\s*(["'])([^"']+)\1\s*\]$""")
 # in the name of a published file whose questions had the hint
 HINTED = "_with_hints"
-# times that a reply names nobody, where it may be a slip
-REPEATED = 3
 NULLS = dict.fromkeys(("", "none", "null", "nan", "n/a"))
 TRUTH = patterns.CODES | {"yes": True, "no": False} | NULLS
 WHERE = (

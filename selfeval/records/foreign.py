@@ -3,116 +3,84 @@
 They become one table with one form of every value and one name per author.
 """
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from selfeval.condition import condition_of, conditions, mapped
+from selfeval.condition import conditions, mapped
 from selfeval.errors import InputError, check_one_of
 from selfeval.providers.models import stripped
 from selfeval.reading.parsing import name_key
 from selfeval.records import tables as record_files
 from selfeval.records.fields import (
-    ANSWERS,
     FIELDS,
     FOR_ALL,
-    HEADINGS,
     HINTED,
     IDS,
-    NAMED,
+    NAMES,
     NEEDED,
     NO_ANSWER,
-    ONLY_NAME,
     PLAIN,
+    PUBLISHED,
     QUESTION,
     SENT,
     TRUTH,
     WHERE,
 )
-from selfeval.records.names import (
-    check_names,
-    name_by_id,
-    names_by_hand,
-    names_in,
-    nearly_alike,
-    replace_names,
-    spell_alike,
-)
-from selfeval.records.places import pairs_by_place
+from selfeval.records.names import check_names, further_names, name_by_id, replace_names
 from selfeval.records.tables import PREDICTION_FIELDS
 from selfeval.records.texts import prompt_id_of
-from selfeval.records.values import (
-    add_to_condition,
-    asked_by_name,
-    check_values,
-    read_cells,
-    read_condition,
-    read_replies,
-    repeated_rows,
-    take_for_no_answer,
-)
+from selfeval.records.values import add_to_condition, asked_by_name, check_values, repeated_rows
 
 
 def read_predictions(
     source: record_files.Rows | Mapping | Sequence[str | Path | Mapping],
-    columns: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Mapping[str, str] | None = None,
     authors: Mapping[str, str | None] | None = None,
 ) -> pd.DataFrame:
-    """Return the prediction records of files and folders as one table.
+    """Return the prediction records of a frame, of rows, or of files and folders as one table.
 
     Of folders, those of `predictions_*.jsonl` below them.
 
-    source: paths, and mappings {path: {name: value}} that say of a whole file what it does not:
-    parts of the condition (`hints: true`, which a name with `_with_hints` says too), `task_type`,
-    `evaluator_model`, `true_model` or `repeat`.
+    source: a frame, rows, paths, or mappings {path: {name: value}} that say of a whole file what it
+    does not: parts of the condition (`hints: true`, which a name with `_with_hints` says too),
+    `task_type`, `evaluator_model`, `true_model` or `repeat`.
 
-    columns: {their name of a field: ours, or a list of ours}. Without `text_id`, prompt, author and
-    `sample` tell a text; without `task_type`, records that all have an `other_model` are of pairs.
-    Pairs may have `first` and `second`, the authors of the texts as they were shown, and `chosen`,
-    which of them.
+    columns: {their name of a field: ours}. Without `text_id`, prompt, author and `sample` tell a
+    text; without `task_type`, the columns tell the task where they can.
 
     authors: {name in the records: author, None for somebody else, or "no answer" for what is no
-    answer, such as "unknown"}; a name that nobody bears is an error without. Two spellings of an
-    author or evaluator that differ in case, blanks, width or the form of accents are one name.
+    answer, such as "unknown"}; a name that nobody bears is an error without, and so are two authors
+    whose names differ in typing alone.
 
-    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and of
-    200,000 records it takes 460 MB beside the 140 of all else; `read_jsonl` has it. The published
-    `returned_text` is a reply, and `returned_reasoning` is reasoning.
+    What was sent (SENT) is left out, unless `columns` names it: statistics do not need it, and it
+    is most of a file; `read_jsonl` has it.
 
     A file that is named twice counts once, and so does a record that repeats another in question
     and answer (a resumed run). Two different answers to the same question under the same condition
     are an error of the statistics, since two designs would be mixed. `attrs["notes"]` has a
-    sentence for what was left out or taken for something else, and `attrs["called"]`
-    {id: further names in replies}.
+    sentence for what was left out or taken for something else, `attrs["called"]` {id: further names
+    in replies}, and `attrs["nobody"]` the words that are no answer.
     """
-    headings = _fields_by_heading(columns or {})
-    authors, nobody = _said_of_names(authors or {})
-    unused = set(headings)
-    unseen = {*authors, *nobody}
+    columns = _checked_columns(columns or {})
+    authors = authors or {}
+    if not isinstance(authors, Mapping):
+        form = "{'ChatGPT': 'GPT', 'Bard': None}"
+        raise InputError(f"`authors` must be of the form {form}, got {authors!r:.80}.")
+    unused = set(columns)
     frames: list[pd.DataFrame] = []
     files: list[str] = []
     notes: list[str] = []
-    spellings: dict[str, str] = {}
     for file, rows, said in _sources(source):
-        table = _table(file, rows, headings)
+        table = _table(file, rows, columns)
         unused -= set(table)
-        frame = _with_our_names(file, table, headings)
-        frame = _by_other_headings(file, frame, nobody)
-        unseen -= names_in(frame, unseen)
-        _strip_ids(frame)
-        notes += spell_alike(file, frame, spellings)
-        frame = pairs_by_place(file, frame, said, authors, nobody, notes)
+        frame = _with_our_names(file, table, columns, authors)
         notes += _take_for_a_task(file, frame, said)
         frame = _fill_in(file, frame, said)
-        take_for_no_answer(frame, nobody)
-        read_replies(file, frame)
         check_values(file, frame)
-        unseen -= names_in(frame, unseen)
-        notes += name_by_id(file, frame, authors)
         notes += asked_by_name(file, frame)
         frames.append(frame)
         files.append(f"{file.parent.name}/{file.name}" if isinstance(file, Path) else str(file))
@@ -120,22 +88,12 @@ def read_predictions(
         name = min(unused)
         raise InputError(f"`columns` names {name!r}, a field that no file of `predictions` has.")
     frame, told = _in_one(frames, files)
-    notes += told
-    for name in sorted(unseen, key=str):
-        notes.append(f"`authors` names {name!r}, which is in no record.")
-    frame.attrs["called"] = names_by_hand(frame, authors) if authors else {}
-    frame.attrs["nobody"] = nobody
-    frame.attrs["notes"] = notes + nearly_alike(frame) + check_names(frame)
+    notes += told + name_by_id(frame)
+    frame.attrs["called"] = further_names(frame, authors)
+    frame.attrs["nobody"] = [name for name, who in authors.items() if who == NO_ANSWER]
+    check_names(frame)
+    frame.attrs["notes"] = notes
     return frame
-
-
-def _said_of_names(authors) -> tuple[dict[str, str | None], list[str]]:
-    """Return who is who, and the words that are no answer, of what `authors` says."""
-    if not isinstance(authors, Mapping):
-        form = "{'ChatGPT': 'GPT', 'Bard': None}"
-        raise InputError(f"`authors` must be of the form {form}, got {authors!r:.80}.")
-    nobody = [name for name, who in authors.items() if who == NO_ANSWER]
-    return {name: who for name, who in authors.items() if who != NO_ANSWER}, nobody
 
 
 def _in_one(frames: list[pd.DataFrame], files: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -179,24 +137,17 @@ def _several_corpora(frame: pd.DataFrame, origin: np.ndarray) -> list[str]:
     ]
 
 
-def _fields_by_heading(columns) -> dict[str, Sequence[str]]:
-    """Return {their name of a field: our names}; raise for a field that we do not have."""
+def _checked_columns(columns) -> Mapping[str, str]:
+    """Return {their name of a field: ours}; raise for a field that we do not have."""
     if not isinstance(columns, Mapping):
         raise InputError(f"`columns` must be a mapping {{theirs: ours}}, got {columns!r:.80}.")
-    fields_of = {}
-    for theirs, ours in columns.items():
-        fields = [ours] if isinstance(ours, str) else ours
-        are_several = isinstance(fields, list | tuple) and len(fields) > 0
-        for field in fields if are_several else [fields]:
-            check_one_of("columns", field, FIELDS)
-        fields_of[str(theirs)] = fields
-    return fields_of
+    for field in columns.values():
+        check_one_of("columns", field, FIELDS)
+    return columns
 
 
 def _sources(source) -> Iterator[tuple[str | Path, Iterable[dict] | pd.DataFrame, Mapping]]:
     """Yield what is read as one: how errors call it, its rows, and what is said of all of it."""
-    if isinstance(source, Mapping) and record_files.are_columns(source):
-        source = pd.DataFrame(source)
     if isinstance(source, pd.DataFrame):
         yield "The frame of predictions", source, {}
         return
@@ -233,144 +184,84 @@ def _files(source) -> dict[Path, Mapping]:
 
 
 def _table(
-    path: str | Path, rows: Iterable[dict] | pd.DataFrame, names: Mapping[str, Sequence[str]]
+    path: str | Path, rows: Iterable[dict] | pd.DataFrame, columns: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return rows without SENT as a table; names: {theirs: ours}.
-
-    Of a frame only lists and objects are read row by row.
-    """
-    if not isinstance(rows, pd.DataFrame):
-        frame = pd.DataFrame(_share_values(path, rows, names))
-        return record_files.without_empty_rows(frame).reset_index(drop=True)
-    if rows.columns.is_unique:
-        rows = record_files.without_empty_rows(rows)
-    if not len(rows) or not rows.columns.is_unique:
+    """Return rows as a table without SENT; columns: {theirs: ours}, which stay."""
+    left_out = {*SENT} - {*columns}
+    if isinstance(rows, pd.DataFrame):
+        frame = rows.drop(columns=rows.columns.intersection([*left_out]))
+    else:
+        # before they fill the memory
+        frame = pd.DataFrame(
+            {name: value for name, value in row.items() if name not in left_out} for row in rows
+        )
+    frame = frame.rename(columns=lambda name: str(name).strip())
+    if frame.columns.is_unique:
+        frame = record_files.without_empty_rows(frame).reset_index(drop=True)
+    if not len(frame) or not frame.columns.is_unique:
         rule = "must have records, and each column once"
-        raise InputError(f"{path} {rule}, got {len(rows)} of {[*rows]}; mend that.")
-    columns = {}
-    nested = []
-    for name, column in rows.reset_index(drop=True).items():
-        if name in SENT and name not in names:
-            continue
-        heading = _heading(name, names)
-        values = record_files.with_nulls(column)
-        columns[heading] = values
-        if not set(map(type, values)) <= {str, int, float, bool, type(None)}:
-            nested.append(heading)
-    values_of_rows = zip(*[columns[name] for name in nested], strict=True)
-    of_rows = (dict(zip(nested, values, strict=True)) for values in values_of_rows)
-    columns |= pd.DataFrame(_share_values(path, of_rows, names)).items()
-    return pd.DataFrame({name: column.infer_objects() for name, column in columns.items()})
-
-
-def _heading(name, names: Mapping[str, Sequence[str]]) -> str:
-    """Return a heading without blanks around it, unless `columns` has it as it is."""
-    return str(name) if str(name) in names else str(name).strip()
-
-
-def _share_values(
-    path: str | Path, rows: Iterable[dict], names: Mapping[str, Sequence[str]]
-) -> Iterator[dict]:
-    """Yield the rows of a file without SENT; equal texts, lists and objects are one object.
-
-    A prediction file says the same names, prompts and settings in every row; kept once each, a
-    million rows fit into memory. names: {theirs: ours}.
-    """
-    known: dict = {}
-    for number, row in enumerate(rows, 1):
-        shared = {}
-        for name, value in row.items():
-            if name in SENT and name not in names:
-                continue
-            if isinstance(value, np.ndarray | pd.Series):  # of parquet
-                value = value.tolist()
-            if isinstance(value, str):
-                value = sys.intern(str(value))  # a frame may hold numpy's
-            elif isinstance(value, list | dict):
-                if not PLAIN.isdisjoint(names.get(name, [name])):
-                    rule = f"`{name}` must be no list or object, got {value!r:.80}"
-                    raise InputError(f"{path}, record {number}: {rule}.")
-                value = known.setdefault(repr(value), value)
-            shared[sys.intern(str(name))] = value
-        yield shared
+        raise InputError(f"{path} {rule}, got {len(frame)} of {[*frame]}; mend that.")
+    return frame
 
 
 # fields
 
 
 def _with_our_names(
-    path: str | Path, frame: pd.DataFrame, names: Mapping[str, Sequence[str]]
+    path: str | Path, table: pd.DataFrame, columns: Mapping[str, str], authors: Mapping
 ) -> pd.DataFrame:
-    """Return a table under our names; names: {theirs: ours}.
+    """Return a table under our names; fields that others call otherwise are looked up.
 
-    A field that is called `condition` is a part of it.
+    columns: {theirs: ours}. authors: as of `read_predictions`.
     """
-    for name in frame:
-        if "condition" in names.get(name, [name]):
-            frame[name] = read_cells(path, frame[name], read_condition)
-    if "reasoning" not in frame:
-        names = {"returned_reasoning": ["reasoning"]} | dict(names)
-    theirs = []
-    ours = []
-    parts = []
-    for name in frame:
-        for field in names.get(name, [name]):
-            if field == "condition" and name in names:
-                parts.append(name)
-            else:
-                theirs.append(name)
-                ours.append(field)
-    renamed = frame[theirs].set_axis(ours, axis=1)
-    twice = renamed.columns.duplicated()
-    if twice.any():
-        said = f"`{renamed.columns[twice][0]}` twice: by that name and in `columns`, or twice there"
+    frame = table.rename(columns={**PUBLISHED, **columns})
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        said = f"`{twice}` twice: by that name and in `columns`, or twice there"
         raise InputError(f"{path} gives {said}; name one.")
-    replace_names(renamed, NAMED, lambda name: ONLY_NAME.sub(r"\2", name))
-    for part in parts:
-
-        def as_mapping(said, part=part):
-            return condition_of(said) or {part: said}
-
-        add_to_condition(path, renamed, mapped(frame[part].tolist(), as_mapping))
-    if "returned_text" in renamed:
-        replies = renamed.get("reply", renamed["returned_text"]).astype(object)
-        renamed["reply"] = replies.fillna(renamed["returned_text"])
-    return renamed
+    frame = _by_other_headings(path, _plain(path, frame), authors)
+    for name in frame.columns.intersection(IDS):
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            frame[name] = mapped(frame[name].tolist(), stripped)
+    return frame
 
 
-def _by_other_headings(
-    path: str | Path, frame: pd.DataFrame, nobody: Sequence[str] = ()
-) -> pd.DataFrame:
+def _by_other_headings(path: str | Path, frame: pd.DataFrame, authors: Mapping) -> pd.DataFrame:
     """Return a table in which fields that others call otherwise have our names.
 
-    Answers are called by what they are. nobody: words that are no answer.
+    Answers are called by what they are, once `authors` says who is who.
     """
+    headings = record_files.headings("predictions")
     there = set(frame) - {"score"}
-    lacking = []
-    for fields in NEEDED:
-        if there.isdisjoint(fields):
-            lacking += fields
-    headings = {str(name).strip().casefold() for name in frame}
-    has_answers = not headings.isdisjoint({*ANSWERS, "score"})
-    if not lacking or ("text" in frame and not has_answers):  # texts that nobody was asked about
-        return frame
-    wanted = {field: names for field, names in HEADINGS.items() if field in lacking}
-    wanted |= dict.fromkeys(sorted(set(lacking) - set(HEADINGS)), ())
+    lacking = [field for fields in NEEDED if there.isdisjoint(fields) for field in fields]
+    answers = [name for name in frame if name.casefold() in headings["reply"]]
+    if not answers and set(frame) >= {"author", "text"} and "reply" in lacking:
+        remedy = "ask models with `collect_predictions` first"
+        raise InputError(f"{path} holds texts and no predictions; {remedy}.")
+    wanted = {field: headings.get(field, ()) for field in lacking if field != "reply"}
     frame = frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
-    answers = [name for name in frame if str(name).strip().casefold() in ANSWERS]
+    if authors:
+        replace_names(frame, (*NAMES, "predicted_self", *answers), _said(authors))
     if "reply" not in lacking or not answers:
         return frame
-    field = _field_of_answers(frame, answers[0], nobody)
-    called = record_files.called_otherwise(path, frame, {field: ANSWERS})
-    return frame.rename(columns=called)
+    wanted = {_field_of_answers(frame, answers[0]): headings["reply"]}
+    return frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
 
 
-def _field_of_answers(frame: pd.DataFrame, name: str, nobody: Sequence[str]) -> str:
+def _said(authors: Mapping[str, str | None]) -> Callable[[str], str | None]:
+    """Return what makes of a name the author that `authors` says, or null of no answer."""
+    known = {name_key(name): who for name, who in authors.items() if who}
+
+    def said(name: str) -> str | None:
+        who = known.get(name_key(name), name)
+        return None if who == NO_ANSWER else who
+
+    return said
+
+
+def _field_of_answers(frame: pd.DataFrame, name: str) -> str:
     """Return which of our fields a column of answers is, by what stands in it."""
     answers = frame[name].dropna()
-    if nobody:
-        keys = answers.astype(str).map(name_key)
-        answers = answers[~keys.isin([*map(name_key, nobody)])]
     if answers.astype(str).str.strip().str.lower().isin([*TRUTH]).all():
         return "predicted_self"
     if "true_model" in frame and answers.isin(frame["true_model"].unique()).all():
@@ -378,14 +269,29 @@ def _field_of_answers(frame: pd.DataFrame, name: str, nobody: Sequence[str]) -> 
     return "reply"
 
 
-def _strip_ids(frame: pd.DataFrame) -> None:
-    """Take the blanks around ids, prompts and tasks away, so that "p1 " is p1."""
-    for name in frame.columns.intersection(IDS):
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column):
+def _plain(path: str | Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which what is missing is null, and equal lists and objects are one.
+
+    Raises `InputError` for a list or an object in a field that takes none.
+    """
+    known: dict = {}
+    columns = {}
+    for name, column in frame.items():
+        columns[name] = column
+        if column.dtype == "str":  # as pandas reads a file
             continue
-        if any(stripped(value) is not value for value in column.unique()):
-            frame[name] = column.map(stripped, na_action="ignore")
+        values = record_files.with_nulls(column).tolist()
+        kinds = {*map(type, values)}
+        if not kinds.isdisjoint({list, dict}):
+            for number, value in enumerate(values, 1):
+                if not isinstance(value, list | dict):
+                    continue
+                if name in PLAIN:
+                    rule = f"`{name}` must be no list or object, got {value!r:.80}"
+                    raise InputError(f"{path}, record {number}: {rule}.")
+                values[number - 1] = known.setdefault(repr(value), value)
+        columns[name] = pd.Series(values, dtype=object).infer_objects()
+    return pd.DataFrame(columns)
 
 
 # what is said of a whole file
@@ -421,7 +327,7 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
     _add_text_ids(path, frame)
     of_condition = {name: value for name, value in given.items() if name not in FOR_ALL}
     if of_condition:
-        add_to_condition(path, frame, [of_condition] * len(frame))
+        add_to_condition(path, frame, of_condition)
     _check_fields(path, frame)
     if "text_full" in frame and "text_preview" not in frame:
         previews = [text[:100] if isinstance(text, str) else text for text in frame["text_full"]]
@@ -435,37 +341,10 @@ def _fill_in(path: str | Path, frame: pd.DataFrame, given: Mapping) -> pd.DataFr
 def _check_fields(path: str | Path, frame: pd.DataFrame) -> None:
     """Raise `InputError` where a field of a prediction record is missing."""
     missing = [" or ".join(fields) for fields in NEEDED if set(frame).isdisjoint(fields)]
-    if not missing:
-        return
-    if "author" in frame and "text" in frame:
-        remedy = "ask models with `collect_predictions` first"
-        raise InputError(f"{path} holds texts and no predictions; {remedy}.")
-    fields = "field" if len(missing) == 1 else "fields"
-    lacks = f"{path} lacks the {fields} {', '.join(missing)} of a prediction record"
-    hints = f"{_odd_headings(frame)}{_odd_answers(frame)}"
-    raise InputError(f"{lacks}: it has {', '.join(frame)}; {hints}{WHERE}")
-
-
-def _odd_headings(frame: pd.DataFrame) -> str:
-    """Ask for the headings in the first line where a table has another line there."""
-    unnamed = [name for name in frame if name.startswith("Unnamed: ")]
-    if len(unnamed) < 2:
-        return ""
-    return "the first line must be that of the headings, so delete what stands above; "
-
-
-def _odd_answers(frame: pd.DataFrame) -> str:
-    """Say how a word is no answer, where most answers are yes or no, or authors."""
-    if "reply" not in frame or "task_type" in frame:
-        return ""
-    replies = frame["reply"].dropna().astype(str)
-    is_usual = replies.str.strip().str.lower().isin([*TRUTH])
-    is_usual |= replies.isin([*frame.get("true_model", ())])
-    words = replies[~is_usual].value_counts().index
-    if words.empty or is_usual.mean() < 0.5:
-        return ""
-    word = words[0]
-    return f"if {word!r} is no answer, authors={{{word!r}: 'no answer'}} says so; "
+    if missing:
+        fields = "field" if len(missing) == 1 else "fields"
+        lacks = f"{path} lacks the {fields} {', '.join(missing)} of a prediction record"
+        raise InputError(f"{lacks}: it has {', '.join(frame)}; {WHERE}")
 
 
 def _add_text_ids(path: str | Path, frame: pd.DataFrame) -> None:

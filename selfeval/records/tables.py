@@ -1,24 +1,23 @@
 """Tables on disk: where files of records are, and how they are read and written."""
 
-import bz2
 import contextlib
 import gzip
-import itertools
 import json
 import lzma
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from selfeval.bounds import check_lines, check_zip
-from selfeval.errors import InputError, did_you_mean
+from selfeval.errors import PACKAGE, InputError, did_you_mean
 from selfeval.paths import DATA, in_utf8, shipped, write_whole
 from selfeval.providers.request import Request, Response
 from selfeval.secrets import HIDDEN, visible
@@ -44,43 +43,17 @@ DIVIDES = re.compile("([;\t\n])")
 NUMBER = re.compile(r"= [\d.]+|[+-][\d.,]+(?:[eE][+-]?\d+)?%?(?: \[[\d., +-]+\])?")
 
 
-PACKED: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-PACKED_OTHERWISE = (".zip", ".zst", ".7z", ".rar", ".tar", ".tgz")
+PACKED: dict[str, Callable] = {".gz": gzip.open, ".xz": lzma.open}
 UNREADABLE = (OSError, ValueError, ImportError, EOFError, lzma.LZMAError, zlib.error)
-SEPARATORS = ",;\t|"  # of columns
-ROWS = (  # what others call the list of records in a JSON object
-    "data",
-    "results",
-    "records",
-    "rows",
-    "items",
-    "predictions",
-    "texts",
-    "answers",
-    "responses",
-    "examples",
-    "prompts",
-    "samples",
-    "conversations",
-    "verdicts",
-    "outputs",
-    "entries",
-)
-
-
-# lists inside one record
-PARTS = (
-    "messages",
-    "turns",
-    "interaction",
-    "conversation",
-    "test_cases",
+FORMS = (
+    "JSON lines, CSV with commas and Excel are read; read other files with pandas, and give its "
+    "DataFrame"
 )
 
 
 def _opened(path: Path) -> TextIO:
-    """Open a text file, packed or not, in UTF-8 or the UTF-16 of Excel and PowerShell."""
-    return PACKED.get(path.suffix.lower(), open)(path, "rt", encoding=_encoding(path))
+    """Open a text file, packed or not, in UTF-8."""
+    return PACKED.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8-sig")
 
 
 def check_size(path: Path) -> None:
@@ -92,41 +65,25 @@ def check_size(path: Path) -> None:
             check_lines(path, file)
 
 
-def _encoding(path: Path) -> str:
-    with PACKED.get(path.suffix.lower(), open)(path, "rb") as file:
-        begin = file.read(2)
-    return "utf-16" if begin in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-
-
-def _read_separated(path: Path) -> pd.DataFrame:
-    """Return a table whose first line tells what separates its columns.
-
-    With semicolons, numbers have a comma.
-    """
-    with _opened(path) as file:
-        heading = file.readline()
-    named = re.fullmatch(r"sep=(.)\s*", heading)  # Excel's own line, above the headings
-    outside_quotes = re.sub(r'"[^"]*"', "", heading)
-    separator = named[1] if named else max(SEPARATORS, key=outside_quotes.count)
-    how = {
-        "sep": separator,
-        "decimal": "," if separator == ";" else ".",
-        "skiprows": 1 if named else 0,
-    }
-    return pd.read_csv(path, encoding=_encoding(path), **how, **_TABLE)
-
-
-def _read_lines(path: Path) -> pd.DataFrame:
-    with _opened(path) as file:
-        return pd.DataFrame({"prompt": [line.rstrip("\n") for line in file if line.strip()]})
-
-
-_TABLE = {"keep_default_na": False, "na_values": [""]}  # "NA" and "None" are texts
-TABLES = dict.fromkeys((".csv", ".tsv", ".tab"), _read_separated) | {
-    ".parquet": pd.read_parquet,
-    ".txt": _read_lines,
+# "NA" and "None" are texts, and ids may be 1.1 and 1.10
+_TABLE = {
+    "keep_default_na": False,
+    "na_values": [""],
+    "dtype": {"prompt_id": str, "text_id": str},
 }
-TABLES |= dict.fromkeys((".xlsx", ".xls"), partial(pd.read_excel, **_TABLE))
+
+
+def _read_excel(path: Path) -> pd.DataFrame:
+    sheets = pd.read_excel(path, sheet_name=None, **_TABLE)
+    if len(sheets) > 1:
+        raise InputError(f"{path} has the sheets {', '.join(sheets)}; save the one that is meant.")
+    return next(iter(sheets.values()))
+
+
+TABLES: dict[str, Callable] = {
+    ".csv": partial(pd.read_csv, encoding="utf-8-sig", **_TABLE),
+    ".xlsx": _read_excel,
+}
 # kind of records: how their files are called in a folder; of several patterns the first that fits
 # counts
 HELD_IN = {
@@ -354,9 +311,8 @@ def json_rows(path: Path) -> Iterator[dict]:
                     )
                 yield row
     except (OSError, UnicodeError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read: {why}. {FORMS}.") from error
     if row is None:
         raise InputError(f"{path} holds no record.")
 
@@ -364,21 +320,12 @@ def json_rows(path: Path) -> Iterator[dict]:
 def _json_values(path: Path, file: TextIO) -> Iterator:
     """Yield what each line holds.
 
-    Where a line only begins an object or a list, what it and the rest hold. Of a file that is one
-    object, with its records under a name such as `data`, these are yielded.
+    Where a line only begins an object or a list, what it and the rest hold.
     """
-    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-    first = next(lines, None)
-    if first is None:
-        return
-    value = _json_at(path, file, *first)
-    second = next(lines, None)  # none where the first value took the whole file
-    if name := "" if second else _name_of_rows(value):
-        yield from _rows_under(path, value, name)
-        return
-    yield from _rows_in(path, first[0], value)
-    for number, line in itertools.chain([second] if second else [], lines):
-        yield from _rows_in(path, number, _json_at(path, file, number, line))
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            value = _json_at(path, file, number, line)
+            yield from value if isinstance(value, list) else [value]
 
 
 def _json_at(path: Path, file: TextIO, number: int, line: str):
@@ -389,77 +336,8 @@ def _json_at(path: Path, file: TextIO, number: int, line: str):
         return json.loads(text if whole else line + file.read())
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}, line {number}: not valid JSON ({error}); mend that line."
+            f"{path}, line {number}: not valid JSON ({error}); mend that line. {FORMS}."
         ) from error
-
-
-def _rows_in(path: Path, number: int, value) -> list:
-    """Return the rows of a list, of an object, or of a log or table that is one object."""
-    try:
-        return value if isinstance(value, list) else logged(value)
-    except ValueError as error:
-        raise InputError(
-            f"{path}, line {number}: no table by columns ({error}); mend that line."
-        ) from error
-
-
-def _name_of_rows(value) -> str:
-    """Return under which name an object holds its records.
-
-    "" is for a record or a log itself.
-    """
-    if not isinstance(value, dict) or "eval" in value:
-        return ""
-    names = [name for name in value if name in ROWS or (len(value) == 1 and name not in PARTS)]
-    return next((name for name in names if isinstance(value[name], list)), "")
-
-
-def _rows_under(path: Path, value: dict, name: str) -> list:
-    """Return the records that an object holds under a name, and say so.
-
-    Refuse where it holds them under several.
-    """
-    if {*value} == {"columns", "index", "data"}:  # as `to_json(orient="split")` of pandas writes it
-        return rows_of(pd.DataFrame(value["data"], columns=value["columns"]))
-    if not all(isinstance(row, dict) for row in value[name]):
-        return [value]
-    several = [other for other in ROWS if isinstance(value.get(other), list)]
-    if len(several) > 1:
-        raise InputError(
-            f"{path} holds rows under {', '.join(several)}; write those that are meant to a file."
-        )
-    said = f"{path}: the records are those under `{name}`"
-    beside = [other for other in value if other != name]
-    if beside:
-        verb = "is" if len(beside) == 1 else "are"
-        said += f"; left out {verb} {', '.join(beside)}"
-    print(visible(f"{said}."))
-    return value[name]
-
-
-def logged(value) -> list:
-    """Return what is inside of one JSON object.
-
-    The rows of a table by columns. Anything else stays as it is.
-    """
-    if not isinstance(value, dict):
-        return [value]
-    parts = [*value.values()]
-    if {*map(type, parts)} in ({dict}, {list}):  # a published comparison has both
-        if _are_rows_by_number(value):
-            return parts  # as `to_json(orient="index")` of pandas writes it
-        return rows_of(pd.DataFrame(value))  # as `to_json` of pandas writes it
-    return [value]
-
-
-def _are_rows_by_number(value: dict[str, dict | list]) -> bool:
-    """Tell whether an object is {number: row}, and not {column: {number: value}}."""
-    if not all(map(str.isdigit, value)):
-        return False
-    rows = value.values()
-    if not all(isinstance(row, dict) for row in rows):
-        return False
-    return not any(map(str.isdigit, itertools.chain(*rows)))
 
 
 # rows as a user has them, or the file that holds them
@@ -493,8 +371,6 @@ def rows_of(source: Rows) -> list[dict]:
     Rows in which nothing stands are passed over; raises `InputError` where there is no other.
     """
     rows = file_rows(path_to_read(source)) if is_file(source) else source
-    if isinstance(rows, Mapping) and are_columns(rows):
-        rows = pd.DataFrame(rows)
     if isinstance(rows, pd.DataFrame):
         rows = with_nulls(without_empty_rows(rows)).to_dict("records")
     rows = [*rows] if isinstance(rows, Iterable) else []
@@ -504,13 +380,6 @@ def rows_of(source: Rows) -> list[dict]:
             f"Rows must be a DataFrame, dictionaries or a file, and one at least, got {got:.80}."
         )
     return [dict(row) for row in rows]
-
-
-def are_columns(source: Mapping) -> bool:
-    """Tell whether a mapping is a table by columns, {name: values}, all of one length."""
-    values = [*source.values()]
-    are_lists = all(isinstance(column, list | tuple | pd.Series) for column in values)
-    return bool(values) and are_lists and len({*map(len, values)}) == 1
 
 
 def without_empty_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -555,38 +424,36 @@ def with_nulls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def file_rows(path: Path) -> Iterable[dict] | pd.DataFrame:
-    """Return the rows of a file that may be somebody else's.
-
-    JSON lines, or a table that pandas reads (CSV, Excel).
-    """
-    ending = path.suffix.lower()
-    if ending in PACKED_OTHERWISE:
-        raise InputError(f"{path} is packed; unpack it, or pack the file by itself as .gz.")
-    if ending in PACKED:
-        ending = path.with_suffix("").suffix.lower()
+    """Return the rows of a file: JSON lines, or a table that pandas reads (CSV, Excel)."""
+    packed = path.suffix.lower() in PACKED
+    ending = (path.with_suffix("") if packed else path).suffix.lower()
     if (read := TABLES.get(ending)) is None:
         return json_rows(path)
     check_size(path)
     try:
         rows = read(path)
-        return (
-            without_empty_rows(rows.reset_index(drop=True))
-            if isinstance(rows, pd.DataFrame)
-            else rows
-        )
     except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
         why = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(
-            f"{path} cannot be read: {why}; mend that, or save it as CSV in UTF-8."
-        ) from error
+        raise InputError(f"{path} cannot be read: {why}. {FORMS}.") from error
+    if len(rows.columns) == 1 and re.search("[;\t|]", str(rows.columns[0])):
+        raise InputError(f"{path} has one column, {rows.columns[0]!r:.80}. {FORMS}.")
+    return without_empty_rows(rows)
+
+
+@cache
+def headings(kind: str) -> dict[str, list[str]]:
+    """Return {field: what others call it}, as `synonyms.yaml` has it for a kind of records."""
+    return yaml.safe_load((PACKAGE / "synonyms.yaml").read_text("utf-8"))["headings"][kind]
 
 
 def called_otherwise(
     where: str | Path, there: Iterable, headings: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Return {their heading.
+    """Return {their heading: our field} for fields that are there by one other name; say so aloud.
 
-    Our field} for fields that are not there by our name and by one other; say so aloud.
+    headings: {field: what others call it}.
     """
     there = [*there]
     found = {}

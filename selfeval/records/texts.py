@@ -8,8 +8,6 @@ import hashlib
 import itertools
 import json
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -19,24 +17,20 @@ from typing import Any
 import pandas as pd
 
 from selfeval.errors import InputError, check_name, check_whole
-from selfeval.providers.models import decode, listed, stripped
+from selfeval.providers.models import decode, stripped
 from selfeval.reading import thinking
+from selfeval.reading.parsing import name_key
 from selfeval.records.tables import (
     Rows,
     called_otherwise,
     corpus_to_read,
+    headings,
     is_file,
     path_to_read,
     rows_of,
 )
 
 PUBLISHED_CORPUS = ("text", "model", "model_display_name", "prompt")
-HEADINGS = {  # field: what others call it
-    "author": ("writer", "llm", "model_name"),
-    "model": (),
-    "prompt": ("question", "instruction", "topic"),
-    "text": ("answer", "response", "output", "completion", "generation", "content", "story"),
-}
 LONGEST_TURN = 1000  # characters; a chat with a longer turn, a link or a tag is left out
 MARKUP = re.compile(r"https?://|www\.|<[^>]*>")
 
@@ -44,19 +38,12 @@ MARKUP = re.compile(r"https?://|www\.|<[^>]*>")
 def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
     """Return writing prompts, rows with `prompt_id` and `prompt`, ids unique.
 
-    Of a file, a DataFrame, rows or texts. Texts may be a list, also written as JSON, a Series, or
-    {prompt_id: prompt}. A prompt without an id gets one from its words. limit: only the first
-    `limit`; 0 = all. Raises `InputError` that names the place where the form is broken.
+    Of a file, a DataFrame, rows or a list of texts. A prompt without an id gets one from its words.
+    limit: only the first `limit`; 0 = all. Raises `InputError` that names the place where the form
+    is broken.
     """
     check_whole("limit", limit)
-    source = listed(source, "prompts")
-    if isinstance(source, Mapping) and all(isinstance(prompt, str) for prompt in source.values()):
-        source = [{"prompt_id": name, "prompt": prompt} for name, prompt in source.items()]
-    if (
-        isinstance(source, Iterable)
-        and not is_file(source)
-        and not isinstance(source, pd.DataFrame | Mapping)
-    ):
+    if not isinstance(source, str | Path | pd.DataFrame | Mapping) and isinstance(source, Iterable):
         source = [
             {"prompt_id": prompt_id_of(row), "prompt": row} if isinstance(row, str) else row
             for row in source
@@ -66,8 +53,7 @@ def read_prompts(source: Rows | Sequence[str], limit: int = 0) -> list[dict]:
         if isinstance(source, str) and " " in source and not Path(source).suffix:
             raise InputError(f"`prompts` names no file: write one prompt as [{source!r}].")
         where = source = path_to_read(source)
-    headings = {"prompt_id": (), "prompt": ("question", "instruction")}
-    rows = _with_our_fields(where, rows_of(source), headings)
+    rows = _with_our_fields(where, rows_of(source), "prompts")
     seen: dict = {}
     for number, row in enumerate(rows, 1):
         with _placed(where, number):
@@ -137,63 +123,31 @@ def prompt_id_of(prompt: str) -> str:
     return hashlib.sha256(stripped(prompt).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def spelling_key(name: str) -> str:
-    """Return what two spellings of a name share.
-
-    All but case, blanks, width, accents' form and invisible signs.
-    """
-    seen = "".join(
-        sign for sign in unicodedata.normalize("NFKC", name) if unicodedata.category(sign) != "Cf"
-    )
-    return " ".join(seen.casefold().split())
-
-
-def one_spelling(
-    counts: Mapping[str, int], known: dict[str, str] | None = None
-) -> tuple[dict[str, str], list[str]]:
-    """Return {spelling: the one that stays} of names, and sentences on them.
-
-    counts: {name: how often it stands there}; the most frequent stays. known: {key: the spelling
-    that stays} of what was read before, to which these are added.
-    """
-    known = {} if known is None else known
-    ways = Counter(map(spelling_key, [*counts, *known.values()]))
-    changed = {}
-    told = []
-    for name in sorted(counts, key=lambda name: -counts[name]):
-        key = spelling_key(name)
-        stays = known.setdefault(key, stripped(name))
-        if name == stays:
-            continue
-        changed[name] = stays
-        if ways[key] > 1:  # else it has blanks around it wherever it stands
-            times = "1 time" if counts[name] == 1 else f"{counts[name]} times"
-            told.append(f"{name!r} ({times}) is read as {stays!r}")
-    return changed, told
+def check_spellings(where: str | Path, kind: str, names: Iterable[str]) -> None:
+    """Raise `InputError` where two names differ in typing alone: case, blanks, hyphens, width."""
+    known: dict[str, str] = {}
+    for name in sorted(names):
+        other = known.setdefault(name_key(name) or name, name)
+        if other != name:
+            raise InputError(
+                f"{where} spell one {kind} in two ways, {other!r} and {name!r}; rename one "
+                f"(in predictions authors={{{name!r}: {other!r}}} does that)."
+            )
 
 
 def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
     """Return the text records of a corpus.
 
     Ours, the published format, or a table with author, prompt, text. corpus: a name below
-    data/corpora/, a path, a DataFrame, rows, or {author: {prompt: text}}. limit: only the first
-    `limit` prompts, with all texts on them; 0 = all. Two spellings of an author are one, and a
-    printed line says so. Raises `InputError` for a file that is missing, empty, broken, or has two
-    texts with one id.
+    data/corpora/, a path, a DataFrame or rows. limit: only the first `limit` prompts, with all
+    texts on them; 0 = all. Raises `InputError` for a file that is missing, empty, broken, or has
+    two texts with one id, or two spellings of an author.
     """
     check_whole("limit", limit)
     where: str | Path = "`texts`"
     if is_file(corpus):
         where = corpus = corpus_to_read(corpus)
-    rows = [_with_bare_names(row) for row in rows_of(_by_author(corpus))]
-    rows = _with_our_fields(where, rows, HEADINGS)
-    for field in ("author", "model"):
-        named = [row for row in rows if isinstance(row.get(field), str)]
-        stays, told = one_spelling(Counter(row[field] for row in named))
-        for row in named:
-            row[field] = stays.get(row[field], row[field])
-        for sentence in told:
-            print(f"{where}: the author {sentence}; rename one if these are two.")
+    rows = _with_our_fields(where, rows_of(corpus), "texts")
     texts = []
     seen: dict = {}
     for number, row in enumerate(rows, 1):
@@ -201,43 +155,17 @@ def read_texts(corpus: Rows, limit: int = 0) -> list[dict]:
             text = _text_record(row)
             _check_new(seen, text, "text", number)
         texts.append(text)
+    check_spellings(f"The texts of {where}", "author", {text["author"] for text in texts})
     _say_two_authors(where, texts)
     chosen = [*dict.fromkeys(text["prompt_id"] for text in texts)][: limit or None]
     return [text for text in texts if text["prompt_id"] in chosen]
 
 
-def _with_bare_names(row: Mapping) -> dict:
-    """Return a row whose fields' names have no blanks around them."""
-    return {name.strip() if isinstance(name, str) else name: value for name, value in row.items()}
-
-
-def _with_our_fields(where: str | Path, rows: list[dict], headings: Mapping) -> list[dict]:
-    """Return rows in which fields that others call otherwise have our names (`headings`)."""
-    ours = called_otherwise(where, rows[0], headings)
+def _with_our_fields(where: str | Path, rows: list[dict], kind: str) -> list[dict]:
+    """Return rows in which fields that others call otherwise have our names, without blanks."""
+    rows = [{str(name).strip(): value for name, value in row.items()} for row in rows]
+    ours = called_otherwise(where, rows[0], headings(kind))
     return [{ours.get(name, name): value for name, value in row.items()} for row in rows]
-
-
-def _by_author(source):
-    """Return rows of texts by author and prompt, {author: {prompt: text, or a list of texts}}.
-
-    Else the source itself. Raises `InputError` for {author: texts}, which does not say what they
-    were written on.
-    """
-    if not isinstance(source, Mapping) or not source or {"author", "model", "text"} & {*source}:
-        return source
-    if not all(isinstance(texts, Mapping) for texts in source.values()):
-        raise InputError(
-            "Texts as a mapping must be {author: {prompt: text}}, since texts are compared by "
-            "prompt, got "
-            f"{' '.join(repr(source).split()):.80}; give the prompts, or rows with author, "
-            f"prompt and text."
-        )
-    rows = []
-    for author, by_prompt in source.items():
-        for prompt, texts in by_prompt.items():
-            for sample, text in enumerate([texts] if isinstance(texts, str) else texts):
-                rows.append({"author": author, "prompt": prompt, "sample": sample, "text": text})
-    return rows
 
 
 def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
@@ -262,7 +190,7 @@ def _say_two_authors(where: str | Path, texts: Sequence[dict]) -> None:
 
 def _text_record(row: Mapping) -> dict:
     _check_texts(row, "author/model", "prompt", "text")
-    author = row.get("author") or row["model"]
+    author = stripped(row.get("author") or row["model"])
     prompt = row["prompt"]
     thought, text = thinking.split(row["text"])
     _check_texts({"text": text}, "text")

@@ -1,126 +1,55 @@
 """The values of prediction records: how a text in a cell is read, and what must hold."""
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from selfeval.condition import OBJECT, condition_of, names_author, plain_yaml
+from selfeval.condition import condition_of, mapped, names_author
 from selfeval.errors import InputError
-from selfeval.reading import parsing
-from selfeval.reading.parsing import name_key, place
-from selfeval.records import tables as record_files
+from selfeval.reading.parsing import place
 from selfeval.records.fields import FIELDS, NAMES, NULLS, PLAIN, TRUTH, WHERE
 from selfeval.records.tasks import CLAIMS, LINEUPS, NAMING, PAIRS, TASKS
 from selfeval.records.texts import is_text
 
 
-def read_cells(path: str | Path, column: pd.Series, read: Callable) -> pd.Series:
-    """Return a column with what its texts mean, equal ones as one object.
+def add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Mapping) -> None:
+    """Add parts to each record's condition; one that the file has otherwise is an error."""
 
-    An error says in which record.
-    """
-    meanings = {}
-    for number, value in enumerate(column.tolist(), 1):
-        if isinstance(value, str) and value not in meanings:
-            try:
-                meanings[value] = read(value)
-            except InputError as error:
-                raise InputError(f"{path}, record {number}: `{column.name}` {error}") from error
-    if not meanings:
-        return column
-    values = [meanings[value] if isinstance(value, str) else value for value in column.tolist()]
-    return pd.Series(values, column.index, object)
+    def joined(condition) -> dict:
+        known = condition_of(condition)
+        for name in known.keys() & parts:
+            if str(known[name]).lower() != str(parts[name]).lower():
+                both = f"{name} = {known[name]!r}, and `predictions` says {parts[name]!r}"
+                raise InputError(f"{path} has {both}.")
+        return {**known, **parts}
 
-
-def read_condition(cell: str):
-    """Return a condition in JSON or as Python shows it as a mapping; others stay."""
-    return condition_of(cell) if OBJECT.match(cell) else cell
-
-
-def add_to_condition(path: str | Path, frame: pd.DataFrame, parts: Sequence) -> None:
-    """Add further parts to each record's condition; one that a file has otherwise is an error."""
     known = frame["condition"].tolist() if "condition" in frame else [None] * len(frame)
-    pairs = [*zip(known, parts, strict=True)]
-    joined: dict[tuple, dict] = {}  # equal objects are joined once
-    for condition, part in pairs:
-        key = (id(condition), id(part))
-        if key not in joined:
-            joined[key] = _joined(path, condition_of(condition), condition_of(part))
-    frame["condition"] = [joined[id(condition), id(part)] for condition, part in pairs]
+    frame["condition"] = mapped(known, joined)
 
 
-def _joined(path: str | Path, condition: Mapping, part: Mapping) -> dict:
-    """Return a condition with a further part; refuse two that say one thing differently."""
-    for name in condition.keys() & part:
-        if str(condition[name]).lower() != str(part[name]).lower():
-            both = f"{name} = {condition[name]!r}, and `predictions` says {part[name]!r}"
-            raise InputError(f"{path} has {both}.")
-    return {**condition, **part}
+def _is_there(value) -> bool:
+    return not pd.isna(value)
 
 
-def read_replies(path: str | Path, frame: pd.DataFrame) -> None:
-    """Put texts in the place of replies that are answers without words.
-
-    In yes/no tasks true, false, 1 and 0 are YES and NO, in pairs 1 and 2 the places; an object has
-    to be the JSON of an answer or a block of text, a list of such. Raises `InputError` for what is
-    no reply.
-    """
-    replies = record_files.with_nulls(frame["reply"]).tolist()
-    for index, value in enumerate(replies):
-        if value is None or isinstance(value, str):
-            continue
-        reply = _in_words(value, frame["task_type"][index])
-        if reply is None:
-            raise InputError(
-                f"{path}, record {index + 1}: `reply` is {value!r:.80}, and must be the words of a "
-                "reply (in yes/no tasks also true or false); give these, or the answer in "
-                "`predicted_model` or `predicted_self`."
-            )
-        replies[index] = reply
-    frame["reply"] = pd.Series(replies, frame.index, object)
+def _is_share(value) -> bool:
+    return 0 <= pd.to_numeric(value, errors="coerce") <= 1
 
 
-def _in_words(value, task: str):
-    """Return an answer without words as a reply, blocks of text as they are; None for others."""
-    if task in CLAIMS and value in (True, False):
-        return "YES" if value else "NO"
-    if task in PAIRS and not isinstance(value, bool) and value in (1, 2):
-        return str(int(value))
-    if isinstance(value, dict) and parsing.is_answer(value):
-        return json.dumps(value, ensure_ascii=False)
-    return value if _is_block(value) else None
-
-
-def take_for_no_answer(frame: pd.DataFrame, nobody: Sequence[str]) -> None:
-    """Put null in the place of answers on record that are none by `authors`, such as "unknown"."""
-    words = {name_key(word) for word in nobody}
-    if not words:
-        return
-
-    def answered(value):
-        is_no_answer = isinstance(value, str) and name_key(value) in words
-        return None if is_no_answer else value
-
-    for name in ("predicted_model", "predicted_self"):
-        frame[name] = pd.Series([answered(value) for value in frame[name]], frame.index, object)
-
-
-def _is_block(value) -> bool:
-    """Tell whether a value is a block of text of a reply, or a list of them."""
+def _is_reply(value) -> bool:
+    """Tell whether a value is a reply: a text, or a list of its blocks."""
     if isinstance(value, list):
-        return all(isinstance(part, str) or _is_block(part) for part in value)
-    return isinstance(value, dict) and not {"type", "text", "content"}.isdisjoint(value)
+        return all(isinstance(block, dict) and "type" in block for block in value)
+    return isinstance(value, str)
 
 
-def _as_list(value: str):
-    """Return the names of a CSV as a list: "['a', 'b']" or "a;b"."""
-    if value.lstrip().startswith("["):
-        return plain_yaml(value)
-    return re.split(r"\s*[;,|]\s*", value.strip())
+def _is_list(value) -> bool:
+    return isinstance(value, list)
+
+
+def _is_condition(value) -> bool:
+    return isinstance(value, dict) or not str(value).lstrip().startswith("{")
 
 
 def _as_answer(value: str):
@@ -138,40 +67,28 @@ def _as_place(value: str):
     return place(value) or value
 
 
-def _is_there(value) -> bool:
-    return not pd.isna(value)
-
-
-def _is_share(value) -> bool:
-    return 0 <= pd.to_numeric(value, errors="coerce") <= 1
-
-
-def _is_name(value) -> bool:
-    """Tell whether a value is one name, and no list of several as text."""
-    return is_text(value) and not re.match(r"\[\s*['\"]", value)
-
-
 # {field: how a text in it is read}
 READ = {
     "predicted_model": _as_answer,
     "score": _as_answer,
     "predicted_self": _as_truth,
     "position": _as_place,
-    "candidates": _as_list,
 }
 CLAIMING = (*CLAIMS, *PAIRS)
 IN_LINEUP = partial(place, most=999)
 IS_CLAIM = "must be true, false or null (`reply` takes a YES or A)"
+IS_REPLY = "must be the words of a reply (`predicted_self` takes true, `predicted_model` a name)"
 IS_PLACE = "must say where the pair's own text stood, as 1 or 2, A or B, first or second"
 IN_ORDER = "must be the text's place in the lineup, from 1, or a letter from A"
 # (field, tasks, what must hold of a value, in words)
 RULES = (
     ("task_type", (), TASKS.__contains__, f"must be one of {', '.join(TASKS)}"),
     ("text_id", (*TASKS,), _is_there, "must say which text was judged"),
-    ("true_model", (*TASKS,), _is_name, "must be a non-empty text, one name"),
-    ("evaluator_model", (*TASKS,), _is_name, "must be a non-empty text, one name"),
+    ("true_model", (*TASKS,), is_text, "must be a non-empty text, one name"),
+    ("evaluator_model", (*TASKS,), is_text, "must be a non-empty text, one name"),
     ("predicted_model", NAMING, is_text, "must be a text or null"),
     ("predicted_self", CLAIMING, {True, False}.__contains__, IS_CLAIM),
+    ("reply", (*TASKS,), _is_reply, IS_REPLY),
     (
         "score",
         (*TASKS,),
@@ -181,16 +98,27 @@ RULES = (
     ("other_model", PAIRS, is_text, "must name the author of the pair's other text"),
     ("position", PAIRS, place, IS_PLACE),
     ("position", LINEUPS, IN_LINEUP, IN_ORDER),
+    ("candidates", NAMING, _is_list, "must be a list of names or null"),
+    ("condition", (*TASKS,), _is_condition, "must be an object or name=value;name=value"),
 )
 # fields that may be null, the last only where there is no reply to read
-NULLABLE = ("predicted_model", "predicted_self", "score", "position")
+NULLABLE = (
+    "predicted_model",
+    "predicted_self",
+    "reply",
+    "score",
+    "candidates",
+    "condition",
+    "position",
+)
 
 
 def check_values(path: str | Path, frame: pd.DataFrame) -> None:
     """Put one form of a value in the place of others; raise `InputError` for a wrong value."""
     for name, read in READ.items():
         if name in frame:
-            frame[name] = read_cells(path, frame[name], read)
+            values = [read(cell) if isinstance(cell, str) else cell for cell in frame[name]]
+            frame[name] = pd.Series(values, frame.index, object)
     for name, tasks, is_right, rule in RULES:
         rows = _rows_to_check(frame, name, tasks)
         if name in frame:
@@ -215,15 +143,17 @@ def _rows_to_check(frame: pd.DataFrame, name: str, tasks: Sequence[str]) -> pd.S
 
 def _check_column(path: str | Path, values: pd.Series, is_right: Callable, rule: str) -> None:
     """Raise `InputError` for the first value that a rule forbids."""
-    for index, value in values.drop_duplicates().items():
-        if is_right(value):
-            continue
-        shown = "null" if pd.isna(value) else f"{value!r:.80}"
-        remedy = WHERE
-        if values.name == "predicted_self" and is_text(value):
-            remedy = f"authors={{{shown}: 'no answer'}} counts it as no answer; {WHERE}"
-        found = f"{path}, record {index + 1}: `{values.name}` is {shown}"
-        raise InputError(f"{found}, and {rule}; {remedy}")
+    right = [*map(bool, mapped(values.tolist(), is_right))]
+    if all(right):
+        return
+    index = values.index[right.index(False)]
+    value = values[index]
+    shown = "null" if pd.isna(value) is True else f"{value!r:.80}"
+    remedy = WHERE
+    if values.name == "predicted_self" and is_text(value):
+        remedy = f"authors={{{shown}: 'no answer'}} counts it as no answer; {WHERE}"
+    found = f"{path}, record {index + 1}: `{values.name}` is {shown}"
+    raise InputError(f"{found}, and {rule}; {remedy}")
 
 
 def _check_other_author(path: str | Path, frame: pd.DataFrame) -> None:
