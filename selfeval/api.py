@@ -375,8 +375,7 @@ def measure_recognition(
     The statistics are those of `stats.recognition_table`.
 
     predictions: a frame, records, files or folders. statistics: only these, such as
-    "discrimination"; "author_accuracy" (evaluator by author, which `plot("accuracy")` draws) is
-    computed where it is named. level: of the intervals. n_resamples, seed: of the bootstrap.
+    "discrimination". level: of the intervals. n_resamples, seed: of the bootstrap.
     reread: read the answers from the raw replies anew (`yes`), keep those on record (`no`), or
     `auto`; what that takes back is printed.
     columns: {their name of a field: ours}. authors: {name in the records: author}, None for
@@ -401,9 +400,7 @@ def measure_recognition(
     if isinstance(statistics, str):
         statistics = [statistics]
     counted = list(tallies(frame))
-    table = stats.recognition_table(
-        counted, more=statistics, n_resamples=n_resamples, level=level, seed=seed
-    )
+    table = stats.recognition_table(counted, n_resamples=n_resamples, level=level, seed=seed)
     more = {
         "counts": stats.confusion(frame),
         "roc": stats.roc_points(frame, table),

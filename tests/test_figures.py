@@ -211,38 +211,6 @@ def test_a_habit_is_a_dark_row_recognition_a_dark_diagonal_and_no_texts_a_hatche
     assert [ax.get_title() for ax in panels] == ["binary_self", "exact_model"]
 
 
-def test_accuracy_is_a_matrix_of_evaluators_and_authors_where_it_is_named(capsys, tmp_path):
-    texts = se.generate_texts(["sim/perfect", "sim/never-itself"], 6)
-    answers = se.collect_predictions(texts, tasks="binary_self")
-    answers = answers.drop(answers.index[answers["true_model"] == "sim/perfect"][-1])
-    result = se.measure_recognition(answers, statistics="author_accuracy", n_resamples=1)
-    is_own = answers["true_model"] == answers["evaluator_model"]
-    right = answers["predicted_self"].astype(bool) == is_own
-    counted = right.groupby([answers["evaluator_model"], answers["true_model"]]).mean()
-    ids = ["sim/perfect", "sim/never-itself"]
-    se.save(result, tmp_path)
-    for each in (result, *se.read_results(tmp_path)):
-        fig = se.plot(each, "accuracy")
-        assert labels(fig.axes[0]) == ["Perfect", "Never itself"] and faults(fig) == []
-        assert heat(fig.axes[0]).tolist() == [[counted[e, a] for a in ids] for e in ids]
-        assert fig.axes[-1].get_ylabel().split() == ["share", "of", "right", "answers"], "in two lines, as it is low"
-    capsys.readouterr()
-    assert se.plot(se.measure_recognition(answers, n_resamples=1), "accuracy") is None
-    assert 'measure_recognition(..., statistics="author_accuracy")' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("size", [3, 40])
-def test_an_accuracy_matrix_of_many_models_is_readable_and_has_gaps_where_nobody_was_asked(size):
-    frame = predictions(size, prompts=3)
-    table = recognition_table(frame, more=["author_accuracy"], n_resamples=1)
-    fig = se.plot(result_of("recognition", {"recognition": table}, DISPLAY), "accuracy")
-    assert faults(fig) == [] and fig.get_size_inches()[1] <= 9.01
-    shown = dict(zip(labels(fig.axes[0]), heat(fig.axes[0]), strict=True))
-    assert shown[NAMES[0]].tolist() == [1] * size, "the one who knows"
-    assert sorted(shown["M1"]) == [0] * (size - 1) + [1], "who always names itself is right about its own alone"
-    assert np.ma.getmaskarray(heat(fig.axes[0])).sum() == 1
-
-
 def test_names_given_are_shares_of_texts_with_what_named_nobody_behind():
     frame = predictions(3)
     frame.loc[frame.index[:6], "predicted_model"] = None

@@ -473,23 +473,3 @@ def test_what_passes_holm_does_so_at_the_level_of_the_intervals(seed):
 
 
 # Accuracy by author: on request
-
-
-def claims_of(rows):
-    """Return yes/no records of one evaluator, "me", from (prompt, author, claims)."""
-    fields = ["prompt_id", "true_model", "predicted_self"]
-    frame = pd.DataFrame(rows, columns=fields).assign(evaluator_model="me", task_type="binary_self")
-    return frame.assign(text_id=range(len(frame)))
-
-
-def requested(frame, *names):
-    table = recognition_table(frame, n_resamples=100, more=names)
-    return table[table["statistic"].isin(names)]
-
-
-def test_accuracy_by_author_is_counted_for_each_pair():
-    rows = [(p, "me", p < 3) for p in range(4)] + [(p, "you", p < 1) for p in range(4)]
-    table = requested(claims_of(rows), "author_accuracy").set_index("author")
-    assert table["estimate"].to_dict() == {"me": 3 / 4, "you": 3 / 4}
-    assert (table["low"] < 0.75).all()
-    assert (table["high"] > 0.75).all()

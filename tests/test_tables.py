@@ -63,13 +63,6 @@ def test_claims_are_counted_for_each_condition_where_there_are_several():
     assert claims.loc["told=false", ["TP", "FP", "TN", "FN"]].tolist() == [0, 1, 2, 3]
 
 
-def test_a_table_by_author_keeps_the_order_of_evaluators():
-    models = ("openai/gpt-4.1-mini", "anthropic/claude-sonnet-4")
-    answers = naming({(who, author): [author] * 4 for who in models for author in models})
-    shown = se.table(se.measure_recognition(answers, n_resamples=10, statistics="author_accuracy"), ["author_accuracy"])
-    assert [*shown["evaluator"]] == ["GPT-4.1 mini", "Claude Sonnet 4"]
-
-
 def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     table = result(HABIT).query("author == ''").copy()
     lost = table["statistic"].eq("discrimination") & table["evaluator"].eq("b")

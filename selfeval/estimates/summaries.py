@@ -69,7 +69,7 @@ def table(
     whole juries. Further columns: what the interval of the first statistic says (`conclusion`), how
     large an effect would be found in four of five such runs (`detectable`), p where there is a
     test, and over how much. "advantage_bootstrap" is the advantage with its percentile bootstrap
-    interval over prompts. "author_accuracy" alone is a matrix, with a column per author.
+    interval over prompts.
     """
     if isinstance(statistics, str):
         statistics = [statistics]
@@ -86,18 +86,9 @@ def table(
         is_juror = rows["evaluator"] != ""
         rows = rows[is_juror == jurors]
     shown = results.summary(rows, statistics, result.names)
-    if statistics == ["author_accuracy"]:
-        return _by_author(shown).rename(columns=result.names or {})
     if result.kind == "jury":
         shown = shown.rename(columns=JURY_COLUMNS)
     return shown
-
-
-def _by_author(accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracies, a row per evaluator and author, with a column for each author."""
-    index = [name for name in ("task", "condition", "evaluator") if name in accuracies]
-    matrix = accuracies.pivot_table("author_accuracy", index, "author", aggfunc="first", sort=False)
-    return matrix.fillna("").rename_axis(columns=None).reset_index()
 
 
 def main_table(result: Estimates) -> pd.DataFrame:

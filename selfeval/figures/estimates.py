@@ -65,9 +65,6 @@ TEXT = {  # columns that hold text, empty where there is nothing to say
 }
 LABELS = ["evaluator", "author", "task", "condition", "field", "first", "second"]
 NEEDED = {*BOUNDS, "statistic", "evaluator", "p", "p_holm", "n", "clusters"}
-WHERE_NAMED = {  # plots of what is computed only where it is named
-    "accuracy": ' `measure_recognition(..., statistics="author_accuracy")` computes it.'
-}
 
 
 def file_of(table: str) -> str:
@@ -167,7 +164,7 @@ def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Dra
     finally:
         style.PLACE.reset(before)
     if drawn is None:
-        print(f"This result has nothing to draw as {kind!r}.{WHERE_NAMED.get(kind, '')}")
+        print(f"This result has nothing to draw as {kind!r}.")
     return drawn if ax is None else ax
 
 
@@ -180,8 +177,7 @@ def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:
         check_one_of("statistics", name, table["statistic"].unique())
     rows = table
     if kind != "jury":
-        is_author_accuracy = table["statistic"] == "author_accuracy"
-        rows = table[(table["author"] == "") | is_author_accuracy]
+        rows = table[table["author"] == ""]
     estimates = Estimates(default_rows(rows, *statistics).reset_index(drop=True))
     estimates.kind = kind
     estimates.tables = {kind: table, **more}

@@ -82,22 +82,8 @@ def claimed(tables: Mapping, names: Mapping) -> Drawing | None:
     by_cell = counts.groupby(["panel", "evaluator", "author"], sort=False)
     rows = by_cell[["claims", "n"]].sum().reset_index()
     rows["value"] = rows["claims"] / rows["n"]
-    return _by_author(rows, "P(claims the text)", names)
-
-
-def accuracy(tables: Mapping, names: Mapping) -> Drawing | None:
-    """Draw how often each evaluator (row) is right about the texts of each author (column)."""
-    rows = estimates(tables["recognition"], "author_accuracy", by_author=True)
-    if rows.empty:
-        return None
-    rows = rows.assign(panel=_designs(rows), value=rows["estimate"])
-    return _by_author(rows, "share of right answers", names)
-
-
-def _by_author(rows: pd.DataFrame, label: str, names: Mapping) -> Drawing | None:
-    """Draw a value of each evaluator (row) about each author (column)."""
     rows = rows.assign(line=rows["evaluator"], column=rows["author"])
-    return cells(rows, label, ("evaluator", "author of the text"), names=names)
+    return cells(rows, "P(claims the text)", ("evaluator", "author of the text"), names=names)
 
 
 def predictions(tables: Mapping, names: Mapping) -> Drawing | None:
@@ -235,7 +221,6 @@ PLOTS = {  # of each kind of result, the main one first
     "recognition": {
         "advantage": advantage,
         "claimed": claimed,
-        "accuracy": accuracy,
         "predictions": predictions,
         "roc": roc,
     },

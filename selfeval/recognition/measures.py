@@ -58,7 +58,6 @@ from selfeval.statistics.table import (
 from selfeval.statistics.tests import detectable_rates, one_sided_p, permutation_p
 
 ANSWERED_FIRST = (  # read first under policy `answered`, as are all statistics of pairs
-    "author_accuracy",
     "overall_accuracy",
     "accuracy",
     "always_no_accuracy",
@@ -80,8 +79,6 @@ CHANCE_OF_PAIRS = {
 # only these count, and how many of these there must be for a conclusion.
 SHARED = 0.8
 LEAST_SHARED = 6
-# Statistics that are computed where they are named.
-ON_REQUEST = ("author_accuracy",)
 # Columns of ROC curves.
 POINTS = ["task", "condition", "evaluator", "false_claims", "hits", "area"]
 
@@ -92,7 +89,6 @@ def recognition_table(
     n_resamples: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
-    more: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Compute all statistics with intervals and tests, one row per statistic and method.
 
@@ -100,8 +96,7 @@ def recognition_table(
     `task_type`, `text_id`, and `predicted_model` (naming tasks) or `predicted_self` (others); uses
     `prompt_id` (else `prompt_used`), `condition`, `score`, `position`, `other_model`,
     `other_text_id` and `repeat` where present. Each (task, condition) is analysed by itself; its
-    authors are the candidates. more: of `ON_REQUEST`: author_accuracy (per evaluator and author),
-    not of pairs.
+    authors are the candidates.
 
     Returns `stats.COLUMNS`. The first row of a statistic is the default, by the rules of
     `statistics.intervals`; of advantage and discrimination `percentile`, the bootstrap over
@@ -143,7 +138,7 @@ def recognition_table(
     few_answers: more than a fifth of this evaluator's questions have no answer.
     """
     settings = Settings(n_resamples, level, seed)
-    parts = [_of_tally(tally, settings, more) for tally in tallies(predictions)]
+    parts = [_of_tally(tally, settings) for tally in tallies(predictions)]
     return _few_answers(pd.concat(parts, ignore_index=True))
 
 
@@ -163,7 +158,7 @@ def _few_answers(table: pd.DataFrame) -> pd.DataFrame:
     return _add_note(table, few, "few_answers")
 
 
-def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataFrame:
+def _of_tally(tally: Tally, settings: Settings) -> pd.DataFrame:
     """Return the table of one task and condition, in each group the policy to read first first."""
     is_pairs = tally.task in PAIRS
     policies = ["all"]
@@ -172,8 +167,6 @@ def _of_tally(tally: Tally, settings: Settings, more: Sequence[str]) -> pd.DataF
     measures = []
     for policy in policies:
         of_policy = measures_of(tally, policy)
-        if more and not is_pairs:
-            of_policy += [m for m in requested_measures(tally, policy) if m.statistic in more]
         measures += [replace(m, labels={**m.labels, "policy": policy}) for m in of_policy]
     settings = replace(settings, unit="text" if tally.note else "prompt")
     table = write(measures, settings, task=tally.task, condition=tally.condition, note=tally.note)
@@ -501,19 +494,6 @@ def wrong_name_rate(tally: Tally, cells: Cells, names_author) -> Rate:
         contrib[:, e] = hits - expected
         weight[:, e] = asked @ share
     return Rate(value, contrib, n, (weight > 0).sum(0), weight=weight)
-
-
-def requested_measures(tally: Tally, policy: str) -> list[Measure]:
-    """Return the accuracy of each evaluator on the texts of each author."""
-    tally = tally.kept(tally.heard[tally.evaluator])
-    cells = _counted_cells(tally, policy)
-    claims = tally.count(claimed_rows(tally))
-    if tally.task in CLAIMS:
-        right = np.where(cells.is_own, claims, cells.n - claims)
-    else:
-        right = tally.count(tally.answer == tally.author)
-    by_author = {"evaluator": tally.evaluators[:, None], "author": tally.authors}
-    return [Measure("author_accuracy", Rate.of(right, cells.n), by_author)]
 
 
 # --------------------------------------------------------------------------------------------------
