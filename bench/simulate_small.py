@@ -30,10 +30,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from selfeval.recognition.contrasts import d_prime  # noqa: E402
 from selfeval.recognition.peers import beyond_peers_p  # noqa: E402
 from selfeval.statistics import tests  # noqa: E402
-from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level, oppose  # noqa: E402
+from selfeval.statistics.intervals import Area, Difference, Rate, Statistic, check_level, oppose, ratio  # noqa: E402
 from selfeval.statistics.resampling import Settings  # noqa: E402
 from selfeval.statistics.table import INVERTED, Measure, adjust_p, write  # noqa: E402
-from selfeval.statistics.tests import detectable_rates, holm, inverted_p, permutation_p, wild_cluster_p  # noqa: E402
+from selfeval.statistics.tests import detectable_rates, holm, inverted_p, permutation_p  # noqa: E402
 from selfeval.stats import recognition_table  # noqa: E402
 
 Z, ALPHA = check_level(0.95), 0.05
@@ -494,6 +494,37 @@ def regression(tables: int, seed: int) -> pd.DataFrame:
             jackknife, wild = (np.array(p) <= ALPHA).mean(0)
             found.append({"prompts": prompts, "skewed": skewed, "jackknife": jackknife, "wild_bootstrap": wild})
     return pd.DataFrame(found).assign(tables=tables, seed=seed)
+
+
+def wild_cluster_p(x, y, cluster, which: int = 0, *, draws: int = 9_999, seed: int = 0) -> float:
+    """Return the two-sided p of one least-squares coefficient by the wild cluster bootstrap of 12_words_and_weights.
+
+    x: predictors (rows, k), centred, without an intercept; y: (rows,). The residuals of the fit without the coefficient
+    keep or change their signs cluster by cluster (Rademacher), and its cluster-robust t is compared with those of the
+    draws (Cameron et al. 2008). It holds where predictors are skewed and clusters few.
+    """
+    x = np.asarray(x, float)
+    y = np.asarray(y, float)
+    codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    rows_of = [codes == code for code in range(codes.max() + 1)]
+    cross = np.array([x[rows].T @ x[rows] for rows in rows_of])
+    inverse = np.linalg.inv(cross.sum(0))
+    others = np.delete(x, which, axis=1)
+    residual = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
+    scores = np.array([x[rows].T @ residual[rows] for rows in rows_of])
+
+    def squared_t(signs):
+        """Return t squared for each row of signs (draws, clusters)."""
+        # By how much each draw moves the coefficients.
+        moved = signs @ scores @ inverse
+        fitted = moved @ (cross @ inverse[which]).T
+        left_over = signs * (scores @ inverse[which]) - fitted
+        return ratio(moved[:, which] ** 2, (left_over**2).sum(1))
+
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, len(rows_of)))
+    observed = squared_t(np.ones((1, len(rows_of))))[0]
+    beyond = (squared_t(signs) >= observed - 1e-12).sum()
+    return float((1 + beyond) / (1 + draws))
 
 
 def coefficient_p(prompt: np.ndarray, skewed: bool, rng: np.random.Generator) -> tuple[float, float]:

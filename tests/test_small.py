@@ -11,7 +11,6 @@ from scipy.stats import t
 import selfeval as se
 from selfeval import DATA
 from selfeval.statistics.intervals import Rate, check_level
-from selfeval.statistics.tests import wild_cluster_p
 from selfeval.stats import condition_contrasts, recognition_table
 
 Z = check_level(0.95)
@@ -150,7 +149,7 @@ def test_the_wild_cluster_bootstrap_finds_what_is_there_and_little_else():
         skewed = rng.lognormal(0, 1.5, 36)
         said = effect * skewed + rng.normal(size=36) * (1 + 0.5 * skewed / skewed.std())
         predictors = np.column_stack([centred(skewed), centred(rng.normal(size=36))])
-        return wild_cluster_p(predictors, centred(said), prompt)
+        return simulate_small.wild_cluster_p(predictors, centred(said), prompt)
 
     assert np.mean([p(0) <= 0.05 for _ in range(40)]) <= 0.1 and np.median([p(2) for _ in range(5)]) < 0.05
 

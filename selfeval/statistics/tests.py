@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtr, ndtri, stdtrit
 
-from selfeval.statistics.intervals import BOUND, Difference, Statistic, ratio
+from selfeval.statistics.intervals import Difference, Statistic, ratio
 
 # Arrangements drawn where there are more; with the observed one p is at least .0001.
 DRAWS = 9_999
@@ -196,39 +196,6 @@ def _drawn_sums(options: np.ndarray, values: np.ndarray, size: int, seed: int) -
         chosen = shuffled[:, :size]
         sums += values[chosen].sum(1)
     return sums
-
-
-def wild_cluster_p(x, y, cluster, which: int = 0, *, draws: int = DRAWS, seed: int = 0) -> float:
-    """Return the two-sided p of one least-squares coefficient by the wild cluster bootstrap.
-
-    x: predictors (rows, k) without an intercept, centred where one is meant; y: (rows,); which: the
-    coefficient that is 0 under the null. The residuals of the fit without it keep or change their
-    signs cluster by cluster (Rademacher), `draws` times, and its cluster-robust t is compared with
-    those of the draws (Cameron et al. 2008). It holds where predictors are skewed and clusters few,
-    and the t of the jackknife rejects too often.
-    """
-    x = np.asarray(x, float)
-    y = np.asarray(y, float)
-    codes = np.unique(np.asarray(cluster), return_inverse=True)[1]
-    rows_of = [codes == code for code in range(codes.max() + 1)]
-    cross = np.array([x[rows].T @ x[rows] for rows in rows_of])
-    inverse = np.linalg.inv(cross.sum(0))
-    others = np.delete(x, which, axis=1)
-    residual = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
-    scores = np.array([x[rows].T @ residual[rows] for rows in rows_of])
-
-    def squared_t(signs):
-        """Return t squared for each row of signs (draws, clusters)."""
-        # By how much each draw moves the coefficients.
-        moved = signs @ scores @ inverse
-        fitted = moved @ (cross @ inverse[which]).T
-        left_over = signs * (scores @ inverse[which]) - fitted
-        return ratio(moved[:, which] ** 2, (left_over**2).sum(1))
-
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, len(rows_of)))
-    observed = squared_t(np.ones((1, len(rows_of))))[0]
-    beyond = (squared_t(signs) >= observed - BOUND).sum()
-    return float((1 + beyond) / (1 + draws))
 
 
 def holm(p) -> np.ndarray:
