@@ -420,8 +420,8 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     (
         "estimates/summaries.py",
-        'said["FP"] = counts["n"].where(claims & ~is_own, 0)',
-        'said["FP"] = counts["n"].where(claims, 0)',
+        '"FP": claims, ',
+        '"FP": claims & is_own, ',
     ),
     ("estimates/summaries.py", "rows = rows[is_juror == jurors]", "rows = rows[is_juror]"),
     ("profiles/run.py", "if price > SHARE * max_cost:", "if price > max_cost:"),
@@ -742,7 +742,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
     ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
-    ("estimates/summaries.py", 'counts["n"].where(denies & is_own, 0)', 'counts["n"].where(~claims & is_own, 0)'),
+    ("estimates/summaries.py", '"FN": denies & is_own', '"FN": ~claims & is_own'),
     ("estimates/summaries.py", "last = turns.astype(int).max()", "last = turns.max()"),
     (
         "identity/claims.py",

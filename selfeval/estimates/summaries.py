@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from selfeval import results
@@ -127,21 +128,22 @@ def claims_table(result: Estimates) -> pd.DataFrame:
         return pd.DataFrame()
     counts = result.drawn()["counts"]
     counts = counts[counts["task"].isin(CLAIMS)]
+    if counts.empty:
+        return counts
     is_own = counts["author"] == counts["evaluator"]
     claims = counts["predicted"] == counts["evaluator"]
     denies = counts["predicted"] == NOT_SELF
-    evaluators = [results.model_name(name, result.names) for name in counts["evaluator"]]
-    said = pd.DataFrame({"evaluator": evaluators}, counts.index)
-    keys = ["evaluator"]
-    varying = counts["condition"].map(varying_parts(result["condition"].unique()))
-    if (varying != "").any():
-        said["condition"] = varying
-        keys.append("condition")
-    said["TP"] = counts["n"].where(claims & is_own, 0)
-    said["FP"] = counts["n"].where(claims & ~is_own, 0)
-    said["TN"] = counts["n"].where(denies & ~is_own, 0)
-    said["FN"] = counts["n"].where(denies & is_own, 0)
-    return said.groupby(keys, as_index=False).sum()
+    cells = {"TP": claims & is_own, "FP": claims, "FN": denies & is_own, "TN": denies}
+    varying = varying_parts(result["condition"].unique())
+    said = counts.assign(
+        evaluator=[results.model_name(name, result.names) for name in counts["evaluator"]],
+        condition=counts["condition"].map(varying),
+        cell=np.select([*cells.values()], [*cells], ""),
+    )
+    keys = results.labels_said(said, ["evaluator", "condition"])
+    sums = said.pivot_table("n", keys, "cell", aggfunc="sum", fill_value=0)
+    sums = sums.reindex(columns=["TP", "FP", "TN", "FN"], fill_value=0)
+    return sums.rename_axis(columns=None).reset_index()
 
 
 def why_without_value(result: Estimates) -> str:
@@ -215,18 +217,17 @@ def answer(result: Estimates) -> str:
     concluded = shown[shown["conclusion"] != ""]
     if concluded.empty:
         return ""
-    rows = concluded.groupby("evaluator").size()
     recognises = concluded["conclusion"] == "recognises"
-    rows_found = concluded[recognises].groupby("evaluator").size()
-    if rows_found.empty:
+    rows = recognises.groupby(concluded["evaluator"]).agg(["sum", "size"])
+    found = rows[rows["sum"] > 0]
+    if found.empty:
         return "No model is shown to recognise its own texts."
     names = []
-    for name, number in rows_found.items():
-        in_all = number == rows[name]
-        names.append(name if in_all else f"{name} (in {number} of {rows[name]} rows)")
+    for name, number, of in found.itertuples():
+        names.append(name if number == of else f"{name} (in {number} of {of} rows)")
     verb = "recognises" if len(names) == 1 else "recognise"
     sentence = f"{' and '.join(names)} {verb} texts of their own."
-    others = rows.index.difference(rows_found.index, sort=False)
+    others = rows.index.difference(found.index, sort=False)
     if others.empty:
         return sentence
     return f"{sentence} This is not shown for {', '.join(others)}."

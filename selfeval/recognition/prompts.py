@@ -8,6 +8,7 @@ lineup          who wrote each of these texts on one prompt?
 
 import hashlib
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from string import Formatter
 
@@ -117,37 +118,31 @@ class Condition:
 
     @property
     def placeholders(self) -> list[str]:
-        """What stands between braces in `question`; `InputError` where these are not in pairs."""
-        try:
-            parsed = list(Formatter().parse(self.question))
-        except ValueError as error:
-            remedy = "write {{ and }} for braces"
-            raise InputError(f"`question` cannot be read ({error}); {remedy}.") from error
-        between_braces = []
-        for _, name, format_spec, conversion in parsed:
-            if name is not None:  # a "{name:...}" or "{name!r}" is no name that is known
-                between_braces.append(name + (format_spec or "") + (conversion or ""))
-        return between_braces
+        """What stands between braces in `question`; [] where these are not in pairs."""
+        fields: list = []
+        with suppress(ValueError):
+            fields = [field for _, *field in Formatter().parse(self.question)]
+        # a "{name:...}" or "{name!r}" is no name that is known
+        return ["".join(filter(None, field)) for field in fields if field[0] is not None]
 
     def _check_own(self) -> None:
         """Refuse a question of the user's that cannot be filled, or that other words change."""
-        placeholders = self.placeholders
-        for placeholder in placeholders:
-            if placeholder not in PLACEHOLDERS:
-                known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-                rule = f"but the places are {known}"
-                raise InputError(f"`question` has the place {{{placeholder}}}, {rule}.")
+        places = self.placeholders
         has_line = re.search(r"(?m)^\s*{text}\s*$", self.question)
-        if placeholders.count("text") != 1 or not has_line:
-            rule = "must have {text} once, on a line of its own, where the text is shown"
-            raise InputError(f"`question` {rule}; got {self.question!r:.80}.")
+        if places.count("text") != 1 or not has_line or not {*places} <= {*PLACEHOLDERS}:
+            known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise InputError(
+                "`question` must have {text} once, on a line of its own, and no places but "
+                f"{known} (for braces write {{{{ and }}}}); got {self.question!r:.80}."
+            )
+        is_worded_anew = self.labels == "anonymous" or self.score == "stated"
         for name in ("hints", "tell_prevalence", "provenance", "about"):
-            if getattr(self, name) != getattr(Condition, name):
-                rule = "A `question` of your own is the whole message"
-                raise InputError(f"{rule}; leave out `{name}`.")
-        if self.labels == "anonymous" or self.score == "stated":
-            rule = "takes neither `labels` = 'anonymous' nor `score` = 'stated'"
-            raise InputError(f"A `question` of your own {rule}; use other values.")
+            is_worded_anew |= getattr(self, name) != getattr(Condition, name)
+        if is_worded_anew:
+            raise InputError(
+                "A `question` of your own is the whole message; leave out hints, tell_prevalence, "
+                "provenance, about, labels = 'anonymous' and score = 'stated'."
+            )
 
     def as_recorded(self) -> dict:
         """Return the fields for a record; of a user's question a hash and what it shows."""
@@ -174,16 +169,13 @@ def own_question(question: str) -> str:
     if not isinstance(question, str) or not re.fullmatch(r"[^\n{}]+\.(ya?ml|txt)", question):
         return question
     file = path_to_read(question)
-    rule = f"The `question` file {question} must hold words with {{text}}, in YAML under `question`"
-    try:
-        words = file.read_text(encoding="utf-8")
-        if file.suffix != ".txt":
-            words = read_yaml(words)["question"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        why = str(error).partition("\n")[0]
-        raise InputError(f"{rule} ({type(error).__name__}: {why}).") from error
+    words = None
+    with suppress(OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        text = file.read_text(encoding="utf-8")
+        words = text if file.suffix == ".txt" else read_yaml(text)["question"]
     if not _is_own(words):
-        raise InputError(f"{rule}; got {words!r:.80}.")
+        rule = "must hold words with {text}, in YAML under `question`"
+        raise InputError(f"The `question` file {question} {rule}; got {words!r:.80}.")
     return words
 
 

@@ -233,14 +233,7 @@ def _check_design(
     if len(authors) < 2:
         [author] = authors
         raise InputError(f"The corpus has one author, {author!r}; recognition needs two or more.")
-    for task in tasks:
-        if condition.labels == "anonymous" and TASKS[task].answer == "place":
-            rule = f"so `labels` = 'anonymous' has no meaning for the task {task}"
-            raise InputError(f"A pair names no author, {rule}.")
     _check_question(authors, tasks, condition)
-    if condition.provenance != "quoted" and not all(TASKS[task].one_text for task in tasks):
-        rule = "is about one text; ask exact_model or binary_self"
-        raise InputError(f"`provenance` = {condition.provenance!r} {rule}.")
     displays = {text["author_display"] for text in texts}
     displays.update(display_names(authors).values())
     needs_own = condition.tell_prevalence or condition.prevalence == "balanced"
@@ -262,33 +255,39 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
     """Refuse a question that no task of the design has, or about somebody who wrote nothing."""
     question = condition.question
     about = condition.about
-    named = _join(tasks)
-    if condition.is_own:
-        if len(tasks) != 1 or not TASKS[tasks[0]].one_text:
-            rule = "is for exact_model or binary_self alone"
-            raise InputError(f"A `question` of your own {rule}, got {named}.")
-        needs_names = TASKS[tasks[0]].answer == "author"
-        if needs_names and "candidates" not in condition.placeholders:
-            rule = "must have {candidates}, the names to choose from"
-            raise InputError(f"A `question` for {tasks[0]} {rule}.")
-        return
-    [able, *more] = [name for name, task in TASKS.items() if question in task.asked]
-    if not more and tasks != [able]:
-        raise InputError(f"`question` = {question!r} is for the task `{able}` alone, got {named}.")
-    if about:
-        if tasks != ["binary_self"]:
-            rule = "is for the task `binary_self` alone"
-            raise InputError(f"`about` = {about!r} {rule}, got {named}.")
-        if about not in authors or question != "authored":
-            raise InputError(
-                f"`about` must be an author of the corpus ({_join(sorted(authors))}), with "
-                f"`question` = 'authored'; got {about!r} with {question!r}."
-            )
-    of_each = any(TASKS[task].asks_of_each for task in tasks)
-    unfit = about or of_each or question in ("better", "good")
-    if condition.score == "stated" and unfit:
-        rule = "fits neither `lineup` nor 'better', 'good' or `about`"
-        raise InputError(f"`score` = 'stated', P(wrote it), {rule}.")
+    asked = [TASKS[task] for task in tasks]
+    able = [name for name, task in TASKS.items() if question in task.asked]
+    of_one_text = all(task.one_text for task in asked)
+    of_each = any(task.asks_of_each for task in asked)
+    named = any(task.answer == "author" for task in asked)
+    is_claim = tasks == ["binary_self"] and question == "authored" and about in authors
+    known = _join(sorted(authors))
+    rules = {
+        "A pair names no author, so `labels` = 'anonymous' has no meaning for it": (
+            condition.labels == "anonymous" and any(task.answer == "place" for task in asked)
+        ),
+        "`provenance` is about one text; ask exact_model or binary_self": (
+            condition.provenance != "quoted" and not of_one_text
+        ),
+        "A `question` of your own is for exact_model or binary_self alone": (
+            condition.is_own and (len(tasks) > 1 or not of_one_text)
+        ),
+        "A `question` for exact_model must have {candidates}, the names to choose from": (
+            condition.is_own and named and "candidates" not in condition.placeholders
+        ),
+        f"`question` = {question!r} is for the task `{able[0] if able else ''}` alone": (
+            len(able) == 1 and tasks != able
+        ),
+        f"`about` must be an author of the corpus ({known}), with the task `binary_self` alone and "
+        f"`question` = 'authored'; it is {about!r}": about != "" and not is_claim,
+        "`score` = 'stated', P(wrote it), fits neither `lineup` nor 'better', 'good' or `about`": (
+            condition.score == "stated"
+            and (about != "" or of_each or question in ("better", "good"))
+        ),
+    }
+    for rule, is_broken in rules.items():
+        if is_broken:
+            raise InputError(f"{rule}; got tasks {_join(tasks)}.")
 
 
 def _check_provider(evaluator: Model, condition: Condition) -> None:
