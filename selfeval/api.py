@@ -18,7 +18,6 @@ from selfeval.identity import replies as identity_replies
 from selfeval.identity.attack import run_attacks
 from selfeval.identity.measures import READINGS
 from selfeval.identity.run import ARMS, run_suite
-from selfeval.identity.scorers import Scorer, as_scorer
 from selfeval.paths import check_begins
 from selfeval.providers import dry_runs
 from selfeval.providers import models as registry
@@ -159,7 +158,6 @@ def collect_predictions(
     provenance: str = "quoted",
     about: str = "",
     condition: Condition | Mapping | None = None,
-    read: str | Callable = "",
     **asking: Unpack[Asking],
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
@@ -188,10 +186,8 @@ def collect_predictions(
     `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking. provenance: the
     text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     condition: all or some of these in one, a mapping such as {"told": False} or a `Condition` of
-    selfeval.recognition.prompts. read: a function of your own that reads the answers, or
-    "module:function", as `measure_recognition` takes it.
+    selfeval.recognition.prompts.
     """
-    reader = _reader(read)
     put = _condition(
         condition,
         answer=answer,
@@ -228,10 +224,6 @@ def collect_predictions(
         by_task = await recognition_run.collect_predictions(
             client, judges, rows, asked, tasks=tasks, repeats=repeats, seed=seed, peers=peers
         )
-        if reader:
-            for task, answers in by_task.items():
-                by_task[task], failures = recognition_scoring.read_by(reader, answers)
-                tell(failures)
         _keep(out, **{f"predictions_{task}": answers for task, answers in by_task.items()})
         return Records(chain.from_iterable(by_task.values()))
 
@@ -258,16 +250,6 @@ def _condition(condition, **keywords) -> Condition:
             raise InputError(f"{both}; give it once.")
     put = keywords | dict(parts)
     return Condition(**put | {"question": own_question(put["question"])})
-
-
-def _reader(read: str | Callable) -> Scorer | None:
-    """Return a reader of the user's, which may be named as "module:function"; None for ""."""
-    if not read:
-        return None
-    reader = as_scorer(read)
-    if isinstance(reader, str):
-        raise InputError(f"`read` must be a function, or named as module:function, got {read!r}.")
-    return reader
 
 
 def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None) -> list[str]:
@@ -368,7 +350,6 @@ def measure_recognition(
     reread: str = "auto",
     columns: Mapping[str, str] | None = None,
     authors: Mapping[str, str | None] | None = None,
-    read: str | Callable = "",
 ) -> Estimates:
     """Return the statistics of prediction records, one row per evaluator and statistic.
 
@@ -380,20 +361,10 @@ def measure_recognition(
     `auto`; what that takes back is printed.
     columns: {their name of a field: ours}. authors: {name in the records: author}, None for
     somebody else, "no answer" for what is no answer, such as "unknown"; raises `InputError` for
-    answers that name nobody known. The frame's `tables` have the rows of all
-    methods and policies, what `compare` shows, and `changes`: what reading changed. read: a
-    function of your own in place of the packaged reader, or "module:function": `(reply, row)` to
-    True or False (the text is claimed), the name of a candidate where the task asks for one, or
-    None.
+    answers that name nobody known. The frame's `tables` have the rows of all methods and policies,
+    what `compare` shows, and `changes`: what reading changed.
     """
     frame = read_predictions(predictions, columns, authors)
-    reader = _reader(read)
-    if reader:
-        rows, failures = recognition_scoring.read_by(reader, frame.to_dict("records"))
-        tell(failures)
-        attributes = frame.attrs
-        frame = pd.DataFrame(rows)
-        frame.attrs = attributes
     frame, changes = recognition_scoring.rescore(frame, reread)
     names = _names(frame, "evaluator_model", "true_model")
     tell(results.reading(frame, changes, names))

@@ -134,14 +134,6 @@ TALK = {"conversation_id": "t", "source": "human", "turns": [
 ]}  # fmt: skip
 
 
-def denies(reply, row):
-    return False
-
-
-def denies_or_names_nobody(reply, row):
-    return False if row["task_type"] == "binary_self" else None
-
-
 def verbs(w):
     """Return {verb: (what it is called with, {keyword: entry})}."""
     strange = {"texts": [*w.texts, {"author": "Who", "prompt": "rain", "text": "Who on rain"}]}
@@ -162,7 +154,6 @@ def verbs(w):
             "provenance": ({"tasks": "binary_self", "answer": "free"}, "own_turn"),
             "about": ({"tasks": "binary_self"}, "my/a"),
             "condition": {"told": False},
-            "read": ({"tasks": "binary_self"}, denies),
         }),
         "ask_identity": ({"models": "my/a", "suite": "suite/recovery.yaml", "limit": 1, "arms": ["neutral", "true"]}, {
             "suite": "suite/persona.yaml", "repeats": 2, "arms": ["neutral"], "limit": 2,
@@ -196,7 +187,6 @@ def verbs(w):
             "reread": ({"predictions": recorded}, "no"),
             "columns": ({"predictions": w.answers.rename(columns={"reply": "said"})}, {"said": "reply"}),
             "authors": ({"predictions": called}, {"GPT-4o": "sim/chance"}),
-            "read": denies_or_names_nobody,
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),

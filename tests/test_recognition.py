@@ -608,50 +608,6 @@ def test_a_question_of_ones_own_is_for_one_task_and_a_name_needs_a_list():
         asked_of_yes(OWN, "exact_model")
 
 
-def denies(reply, row):
-    return False
-
-
-def test_a_reader_of_ones_own_reads_what_was_bought():
-    replies = asked_of_yes("authored")
-    result = se.measure_recognition(replies, read=denies, n_resamples=200)
-    assert result.records["predicted_self"].tolist() == [False] * 4
-    assert result["condition"].str.contains(r"read=denies \([0-9a-f]{8}\)").all()
-    assert "read" not in replies["condition"][0]
-
-
-def test_answers_read_by_a_reader_are_not_read_anew():
-    replies = asked_of_yes("authored", read=denies)
-    assert se.measure_recognition(replies, n_resamples=200).records["predicted_self"].tolist() == [False] * 4
-
-
-def test_a_reader_may_be_named_and_may_name_a_candidate(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "reads.py").write_text("def last(reply, row):\n    return row['candidates'][-1]\n")
-    replies = asked_of_yes("authored", "exact_model", read="reads:last")
-    assert replies["predicted_model"].tolist() == [shown[-1] for shown in replies["candidates"]]
-    with pytest.raises(InputError, match="module:function"):
-        asked_of_yes("authored", read="reads")
-
-
-def test_a_reader_that_fails_costs_one_row_and_a_sentence(capsys):
-    texts = iter(["fails", "nonsense", "none", "right"])
-
-    def reader(reply, row):
-        return {"fails": lambda: 1 / 0, "nonsense": lambda: "perhaps", "none": lambda: None}.get(
-            next(texts), lambda: True
-        )()
-
-    records = se.measure_recognition(asked_of_yes("authored"), read=reader, n_resamples=200).records
-    assert records["status"].tolist() == ["unreadable", "unreadable", "no_answer", "ok"]
-    assert "reader gave no answer for 2 of 4 replies (the first: ZeroDivisionError" in capsys.readouterr().out
-
-
-def test_pairs_have_no_reader_of_ones_own():
-    with pytest.raises(InputError, match="exact_model, binary_self and lineup, got records of pairwise_self"):
-        asked_of_yes("authored", "pairwise_self", read=denies)
-
-
 def test_a_condition_says_in_one_what_keywords_say_apart():
     texts = se.generate_texts(["sim/good", "sim/chance"], prompts=2)
     apart = se.collect_predictions(texts, tasks="binary_self", told=False, labels="ids", score="none")

@@ -231,61 +231,6 @@ def _status_of(answer: tuple) -> str:
     return "no_answer" if answer == NONE else "ok"
 
 
-def read_by(reader, rows: Sequence[dict]) -> tuple[list[dict], list[str]]:
-    """Return records with the answers that a reader of the user's finds, and notes on failures.
-
-    Its function `(reply, row)` says whether the evaluator claims the text (binary_self: True or
-    False), or names a candidate (exact_model, lineup); None is no answer. Where it fails or returns
-    something else, the status is `unreadable`. Its name and the hash of its source stand in the
-    condition, as `read`.
-    """
-    everyone = sorted({row["true_model"] for row in rows})
-    records = []
-    failures = []
-    for row in rows:
-        if row["task_type"] in PAIRS:
-            able = [name for name in TASKS if name not in PAIRS]
-            rule = f"`read` is for {', '.join(able[:-1])} and {able[-1]}"
-            raise InputError(f"{rule}, got records of {row['task_type']}.")
-        record = row | {"condition": condition_of(row.get("condition")) | {"read": reader.label()}}
-        answer: tuple = NONE
-        status = row.get("status", "ok")
-        if status in READ and isinstance(row.get("reply"), str):
-            try:
-                answer = _as_answer(reader.function(row["reply"], dict(row)), row, everyone)
-                status = _status_of(answer)
-            except Exception as error:
-                status = parsing.UNREADABLE
-                failures.append(f"{type(error).__name__}: {error}")
-        records.append(record | _answer_columns(record, *answer) | {"status": status})
-    if not failures:
-        return records, []
-    said = f"The reader {reader.name} gave no answer for {len(failures)} of {len(rows)} replies"
-    return records, [f"{said} (the first: {failures[0]}); they are `unreadable`."]
-
-
-def _as_answer(said, row: Mapping, everyone: list[str]) -> tuple[str | None, bool | None]:
-    """Return (candidate named, whether the text is claimed) of what a reader returns.
-
-    Raises `ValueError` for anything else.
-    """
-    said = said.item() if hasattr(said, "item") else said  # of numpy
-    if said is None:
-        return NONE
-    if row["task_type"] in CLAIMS:
-        if isinstance(said, bool):
-            return None, said
-        raise ValueError(f"it must return True, False or None, got {said!r:.80}")
-    candidates = row.get("candidates")
-    if not isinstance(candidates, list | tuple):
-        candidates = everyone
-    if isinstance(said, str):
-        for candidate, names in shown_names({**row, "candidates": candidates}).items():
-            if parsing.name_key(said) in map(parsing.name_key, [candidate, *names]):
-                return candidate, None
-    raise ValueError(f"it must return the name of a candidate or None, got {said!r:.80}")
-
-
 def _read_yes_or_no(record: Mapping, labels) -> tuple[None, bool | None]:
     """Return whether a reply claims the text; `about` another author, whether it says YES."""
     condition = condition_of(record.get("condition"))
@@ -566,7 +511,7 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
         answer = _answer_on_record(record)
         on_record.append(answer)
         reply = record["reply"]
-        if isinstance(reply, str) and "read" not in condition:  # by no other reader
+        if isinstance(reply, str):
             shown = record["candidates"]
             if condition.get("labels") != "anonymous":
                 record["candidates"] = others.union(shown)
