@@ -322,11 +322,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "return None, chosen == place if chosen and place else None",
         "return None, chosen == place if chosen else None",
     ),
-    (
-        "recognition/scoring.py",
-        "if isinstance(said, bool):\n            return None, said",
-        "if isinstance(said, bool):\n            return None, not said",
-    ),
     ("identity/measures.py", "is_unpaired = known.any(0) & ~has_all", "is_unpaired = ~has_all"),
     (
         "identity/measures.py",
@@ -417,11 +412,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "estimates/comparisons.py",
         "names = dict(second.names or {}) | dict(first.names or {})",
         "names = dict(first.names or {})",
-    ),
-    (
-        "estimates/summaries.py",
-        '"FP": claims, ',
-        '"FP": claims & is_own, ',
     ),
     ("estimates/summaries.py", "rows = rows[is_juror == jurors]", "rows = rows[is_juror]"),
     ("profiles/run.py", "if price > SHARE * max_cost:", "if price > max_cost:"),
@@ -742,7 +732,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
     ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
-    ("estimates/summaries.py", '"FN": denies & is_own', '"FN": ~claims & is_own'),
     ("estimates/summaries.py", "last = turns.astype(int).max()", "last = turns.max()"),
     (
         "identity/claims.py",

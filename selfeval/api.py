@@ -37,7 +37,7 @@ from selfeval.recognition.contrasts import (
 )
 from selfeval.recognition.counts import tallies
 from selfeval.recognition.doubts import lengths_differ
-from selfeval.recognition.prompts import Condition, own_question
+from selfeval.recognition.prompts import Condition
 from selfeval.recognition.texts import (
     collect_likelihoods,
     implicit_predictions,
@@ -179,7 +179,7 @@ def collect_predictions(
     `none`. prevalence: `natural`, or `balanced` (one other text for each of its own);
     tell_prevalence: say so. question: who `authored` the text; in pairs also which is `better`; in
     the binary task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is
-    a preference, no claim); or the words of a question of your own, or a file of them: {text}, and
+    a preference, no claim); or the words of a question of your own: {text}, and
     where wanted {prompt}, {candidates} and {name} of the evaluator (one of exact_model and
     binary_self; YES claims the text). about: ask the binary question about this author, an id,
     instead of the evaluator; `score` is then P(YES). control: show the texts `shuffled`,
@@ -249,7 +249,7 @@ def _condition(condition, **keywords) -> Condition:
             both = f"`{name}` is {keywords[name]!r}, and in `condition` {value!r}"
             raise InputError(f"{both}; give it once.")
     put = keywords | dict(parts)
-    return Condition(**put | {"question": own_question(put["question"])})
+    return Condition(**put)
 
 
 def _authors(rows: Sequence[dict], said: Mapping[str, str | None] | None = None) -> list[str]:

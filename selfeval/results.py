@@ -174,8 +174,7 @@ def reading(
 ) -> list[str]:
     """Say above the first table what reading left out, took for something else or took back.
 
-    records, changes: of `answers.rescore`. Where more than a fifth of an evaluator's recorded
-    answers are not in its raw replies, five of these replies follow.
+    records, changes: of `scoring.rescore`.
     """
     lines = list(records.attrs.get("notes", ()))
     for change in changes.to_dict("records"):
@@ -183,19 +182,12 @@ def reading(
         lost = change["removed"] + change["changed"]
         if lost <= DOUBTFUL * recorded:
             continue
-        task = change["task_type"]
-        evaluator = change["evaluator_model"]
+        evaluator = model_name(change["evaluator_model"], display)
         lines.append(
-            f"{task}, {model_name(evaluator, display)}: {lost} of {recorded} answers on record "
+            f"{change['task_type']}, {evaluator}: {lost} of {recorded} answers on record "
             f"({lost / recorded:.0%}) are not in the raw replies. {KEPT[change['answers']]} "
-            "Five of the replies:"
+            "The records that have `recorded` show them."
         )
-        is_asked = (records["task_type"] == task) & (records["evaluator_model"] == evaluator)
-        has_answer = records["recorded"].notna()
-        examples = records[is_asked & has_answer].head(5)
-        for answer, reply in examples[["recorded", "reply"]].to_numpy():
-            one_line = _on_one_line(visible(reply))
-            lines.append(f"    {answer!r} on record, reply: {one_line[:200]!r}")
     return lines
 
 

@@ -558,14 +558,6 @@ def test_two_questions_of_ones_own_have_two_conditions():
     assert all(name.startswith("own-") for name in names)
 
 
-def test_a_question_may_stand_in_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text("question: |\n  {text}\n\n  Yours? YES or NO.\n")
-    (tmp_path / "mine.txt").write_text("{text}\n\n  Yours? YES or NO.\n")
-    assert asked_of_yes("mine.yaml")["messages"][0][0]["content"].endswith("Yours? YES or NO.")
-    assert asked_of_yes("mine.txt")["reply"].tolist() == ["YES"] * 4
-
-
 @pytest.mark.parametrize(
     ("question", "said"),
     [
@@ -574,7 +566,6 @@ def test_a_question_may_stand_in_a_file(tmp_path, monkeypatch):
         ("{text}\n{author}", "no places but {text}, {prompt}"),
         ("{text}\n{", "for braces write {{ and }}"),
         ("{text}\n{text.__class__}", "no places but {text}"),
-        ("none.yaml", "no file 'none.yaml'"),
         ("authord", "must be one of"),
     ],
 )
@@ -585,14 +576,6 @@ def test_a_question_that_cannot_be_asked_is_refused_before_anything_is_asked(que
             {"a": {"p": "One."}, "b": {"p": "Two."}}, {"a": asked.append}, tasks="binary_self", question=question
         )
     assert asked == []
-
-
-@pytest.mark.parametrize("broken", ["words: {text}", "question: [1]", "question: yes", ": ["])
-def test_a_file_without_a_question_is_refused(broken, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(broken)
-    with pytest.raises(InputError, match=r"`question` file mine\.yaml must hold"):
-        asked_of_yes("mine.yaml")
 
 
 @pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}, {"score": "stated"}, {"labels": "anonymous"}])

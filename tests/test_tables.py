@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from matplotlib import get_data_path
 from PIL import ImageFont
-from recognition_records import binary, naming
+from recognition_records import naming
 
 import selfeval as se
 from selfeval import ROOT, results, stats
-from selfeval.estimates.summaries import claims_table
 
 
 def result(answers):
@@ -54,15 +53,6 @@ def test_a_value_over_all_evaluators_alone_has_them_named():
     assert [*shown.columns[:2]] == ["evaluator", "discrimination"] and [*shown["evaluator"]] == ["all evaluators"]
 
 
-def test_claims_are_counted_for_each_condition_where_there_are_several():
-    told, untold = (binary({("a", "a"): [own] * 3, ("a", "b"): ["a", "-", "-"]}) for own in "a-")
-    both = pd.concat([told.assign(condition="told=true"), untold.assign(condition="told=false")])
-    both["predicted_self"] = both["predicted_self"].eq("a")
-    claims = claims_table(se.measure_recognition(both, n_resamples=10)).set_index("condition")
-    assert claims.loc["told=true", ["TP", "FP", "TN", "FN"]].tolist() == [3, 1, 2, 0]
-    assert claims.loc["told=false", ["TP", "FP", "TN", "FN"]].tolist() == [0, 1, 2, 3]
-
-
 def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     table = result(HABIT).query("author == ''").copy()
     lost = table["statistic"].eq("discrimination") & table["evaluator"].eq("b")
@@ -71,13 +61,6 @@ def test_a_row_without_the_first_statistic_has_p_and_size_of_the_next():
     row = results.summary(table, ["discrimination", "false_claim_rate"]).set_index("evaluator").loc["b"]
     rate = table[table["statistic"].eq("false_claim_rate") & table["evaluator"].eq("b")].iloc[0]
     assert row["discrimination"] == "" and row["p"] == "" and (row["n"], row["clusters"]) == (rate.n, rate.clusters)
-
-
-def test_what_was_said_of_texts_is_counted_by_claim_and_author_without_those_that_are_not_answered():
-    own, others = [True, True, False, None, None], [True, False, False, False, None]
-    said = se.measure_recognition(binary({("a", "a"): own, ("a", "b"): others, ("b", "b"): others}), n_resamples=2)
-    counted = claims_table(said).set_index("evaluator")[["TP", "FN", "FP", "TN"]]
-    assert counted.loc["a"].tolist() == [2, 1, 1, 3] and counted.loc["b"].tolist() == [1, 3, 0, 0]
 
 
 # for papers -----------------------------------------------------------------------------------------------------------

@@ -91,11 +91,6 @@ def _print_results(folders: list[Path]) -> None:
     table = table.drop(columns="false_claim_rate", errors="ignore")  # self_accuracy less it is J
     shown = table.to_string(index=False, float_format="{:.2f}".format)
     click.echo(f"\n{visible(shown)}\n")
-    claims = summaries.claims_table(result)
-    if len(claims):
-        own = "own texts claimed (TP) and denied (FN)"
-        click.echo(f"yes or no: {own}, others' claimed (FP) and denied (TN)")
-        click.echo(f"{visible(claims.to_string(index=False))}\n")
     answer = summaries.answer(result)
     if answer:
         click.echo(f"{visible(answer)}\n")

@@ -2,15 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from selfeval import results
-from selfeval.condition import varying_parts
 from selfeval.errors import check_one_of
 from selfeval.figures.estimates import KINDS, NO_ANSWER, Estimates
-from selfeval.recognition.counts import NOT_SELF
-from selfeval.records.tasks import CLAIMS
 from selfeval.roleplay.measures import STATISTICS
 
 # columns that a terminal has no room for; notebooks show them
@@ -117,33 +113,6 @@ def attack_table(result: Estimates) -> pd.DataFrame:
     names = ("survival", "adopts", "denies", "survival_minus_control")
     shown = results.summary(rows, [f"{name}@{last}" for name in names], result.names)
     return shown.rename(columns={"task": "strategy"}).drop(columns=ASIDE, errors="ignore")
-
-
-def claims_table(result: Estimates) -> pd.DataFrame:
-    """Return what evaluators said of texts in the yes/no task, empty without that task.
-
-    TP and FN: their own texts claimed and denied; FP and TN: others' texts claimed and denied.
-    """
-    if result.kind != "recognition" or "counts" not in result.drawn():
-        return pd.DataFrame()
-    counts = result.drawn()["counts"]
-    counts = counts[counts["task"].isin(CLAIMS)]
-    if counts.empty:
-        return counts
-    is_own = counts["author"] == counts["evaluator"]
-    claims = counts["predicted"] == counts["evaluator"]
-    denies = counts["predicted"] == NOT_SELF
-    cells = {"TP": claims & is_own, "FP": claims, "FN": denies & is_own, "TN": denies}
-    varying = varying_parts(result["condition"].unique())
-    said = counts.assign(
-        evaluator=[results.model_name(name, result.names) for name in counts["evaluator"]],
-        condition=counts["condition"].map(varying),
-        cell=np.select([*cells.values()], [*cells], ""),
-    )
-    keys = results.labels_said(said, ["evaluator", "condition"])
-    sums = said.pivot_table("n", keys, "cell", aggfunc="sum", fill_value=0)
-    sums = sums.reindex(columns=["TP", "FP", "TN", "FN"], fill_value=0)
-    return sums.rename_axis(columns=None).reset_index()
 
 
 def why_without_value(result: Estimates) -> str:

@@ -12,16 +12,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from string import Formatter
 
-import yaml
-
-from selfeval.bounds import read_yaml
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, choice_format, fenced, titled, user
 from selfeval.reading.parsing import parse_likelihood
 from selfeval.recognition.scoring import probabilities, score
 from selfeval.recognition.texts import CONTROLS, build_request, leaks
-from selfeval.records.tables import call_fields, fields_of, path_to_read
+from selfeval.records.tables import call_fields, fields_of
 from selfeval.records.tasks import TASKS
 
 # words by which simulated evaluators know what is asked
@@ -67,7 +64,7 @@ class Condition:
     or about one other text for each of its own (`balanced`); tell_prevalence: say so. question: who
     `authored` the text; in pairs also which is `better`, in the binary task whether `another` wrote
     it, so that NO claims it, or whether it is `good`, a preference and no claim; or the words of a
-    question of the user's (`own_question`). about: the author that the binary question is about, by
+    question of the user's. about: the author that the binary question is about, by
     id, instead of the evaluator; such answers are right or wrong, and claim nothing. control: how
     the texts are changed before they are shown (`apply_control`), or `paraphrased` by the model
     `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is
@@ -159,24 +156,6 @@ class Condition:
 def _is_own(question) -> bool:
     """Tell whether a question is words of the user's; the packaged ones are single names."""
     return isinstance(question, str) and re.search(r"[\s{}]", question) is not None
-
-
-def own_question(question: str) -> str:
-    """Return the words of a question: those in a YAML or text file that it names, or it itself.
-
-    A YAML file holds them as `question`. A packaged question ("authored") is returned as it is.
-    """
-    if not isinstance(question, str) or not re.fullmatch(r"[^\n{}]+\.(ya?ml|txt)", question):
-        return question
-    file = path_to_read(question)
-    words = None
-    with suppress(OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        text = file.read_text(encoding="utf-8")
-        words = text if file.suffix == ".txt" else read_yaml(text)["question"]
-    if not _is_own(words):
-        rule = "must hold words with {text}, in YAML under `question`"
-        raise InputError(f"The `question` file {question} {rule}; got {words!r:.80}.")
-    return words
 
 
 @dataclass(frozen=True, eq=False)
