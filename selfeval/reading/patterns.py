@@ -1,51 +1,22 @@
-"""The patterns of the readers, each with what it reads and what it passes over.
+"""The patterns of the readers, each with something that it reads and something that it does not.
 
-All see text that `parsing.normalise` has made plain, and look at bounded stretches of it. The
-examples are tested row by row (tests/test_patterns.py).
+All see text that `parsing.normalise` has made plain, and look at bounded stretches of it. What each
+reads and passes over is tested row by row (tests/test_patterns.py).
 """
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
-
-
-class Examples(NamedTuple):
-    """A pattern with texts in which it finds something, and others in which it finds nothing.
-
-    whole: readers hold it against a whole text (`fullmatch`), else against any part.
-    """
-
-    pattern: re.Pattern[str]
-    reads: Sequence[str]
-    passes_over: Sequence[str]
-    whole: bool
-
-
-EXAMPLES: list[Examples] = []
-
-
-def pattern(
-    regex: str, *, reads: Sequence[str], passes_over: Sequence[str], whole=False, flags=re.NOFLAG
-) -> re.Pattern[str]:
-    """Compile a regular expression and keep its examples."""
-    compiled = re.compile(regex, flags)
-    EXAMPLES.append(Examples(compiled, reads, passes_over, whole))
-    return compiled
-
 
 KIND = (
     r"(?:text|response|option|passage|essay|answer|sample|version|candidate|completion|output|"
     r"summary|article|reply)"
 )
 # a place among several
-PLACE = pattern(
+# reads "2", "(b)", "Response A", "first text"; not "-2"
+PLACE = re.compile(
     rf"(?!\W*[-+]\d)\W*(?:(?:author|model|choice|{KIND})[\s_:(-]*)?(?:(\d{{1,3}}|first|left|"
     rf"second|right)|([a-z]))"
     rf"([\s_]+{KIND})?\W*",
-    flags=re.I,
-    whole=True,
-    reads=["2", "(b)", "Response A", "first text"],
-    passes_over=["-2", "third", "2 of 3"],
+    re.I,
 )
 SIDES = {"first": 1, "left": 1, "second": 2, "right": 2}
 # --- patterns of both parsers
@@ -66,39 +37,33 @@ FOLDED = str.maketrans(
     }
 )  # an em dash stands between thoughts, never in a name
 # wrappers of an answer
-TAG = pattern(
+# reads "<answer>Grok 4</answer>"; not "<b>Grok 4</b>"
+TAG = re.compile(
     r"(?i)<(/?)(?:final[_ -]?)?(?:answer|choice|author|prediction|verdict|winner|decision)>"
     r"|<\|(?:begin|(end))_of_box\|>",
-    reads=["<answer>Grok 4</answer>", "<|begin_of_box|>NO<|end_of_box|>"],
-    passes_over=["<b>Grok 4</b>"],
 )
-BOX = pattern(
+# reads "\boxed{B}", "BOXED[A]"; not "a box {B}"
+BOX = re.compile(
     r"(?i)(\\{0,2})(?:(?<=\\)f?box(?:ed)?|(?<!\w)boxed)(?:\{([^{}\n]{0,200})\}"
     r"|\[([^\]\n]{0,200})\])",
-    reads=["\\boxed{B}", "BOXED[A]"],
-    passes_over=["a box {B}"],
 )
-STYLED = pattern(
+# reads "\text{B}"; not "\section{B}"
+STYLED = re.compile(
     r"\\{1,2}(?:text|mathrm|mathbf|textbf|texttt)\{([^{}\n]{0,200})\}",
-    reads=["\\text{B}"],
-    passes_over=["\\section{B}"],
 )
-MATHS = pattern(
+# reads "$B$", "\(B\)"; not "(B)"
+MATHS = re.compile(
     r"\$|\\[()\[\]]|\\(?=[%_])",
-    reads=["$B$", "\\(B\\)"],
-    passes_over=["(B)"],
 )
 # a pair of an object whose value is text or a truth value
-PAIR = pattern(
+# reads "{"answer": "Grok 4"}", "{"answer": true}"; not "{"answer": 2}"
+PAIR = re.compile(
     r"""["']([^"'\n]{1,40})["']\s*:\s*["']?"""
     r"""((?<=")[^"\n]*(?=")|(?<=')[^'\n]*(?=')|(?:true|false)\b)["']?""",
-    reads=['{"answer": "Grok 4"}', '{"answer": true}', "{'answer': true}"],
-    passes_over=['{"answer": 2}'],
 )
-DIGIT = pattern(
+# reads "{"answer": 2}", "{"answer": 2.0}"; not "{"answer": 22}"
+DIGIT = re.compile(
     r"""["']([^"'\n]{1,40})["']\s*:\s*(\d)(?:\.0)?(?=\s*[,}])""",
-    reads=['{"answer": 2}', '{"answer": 2.0}'],
-    passes_over=['{"answer": 22}'],
 )
 ANSWER_KEYS = frozenset(
     "final_answer|final answer|answer|author|model|prediction|choice|verdict|winner|decision"
@@ -106,12 +71,12 @@ ANSWER_KEYS = frozenset(
     "|antwort|respuesta|réponse|reponse|risposta|resposta|antwoord"
     "|ответ|答案|回答|答え|답|답변|الإجابة".split("|")
 )
-FINAL = pattern(
+# reads "final answer: x", "my final choice is x"; not "finally, an answer"
+FINAL = re.compile(
     r"\bfinal (?:answer|choice|guess|decision|verdict|pick)\b(?: is\b| would be\b)?",
-    reads=["final answer: x", "my final choice is x"],
-    passes_over=["finally, an answer"],
 )
-CHOSEN = pattern(
+# reads "answer: x", "my best guess is x", "i'd go with x"; not "my first guess is x"
+CHOSEN = re.compile(
     r"(?<!first )(?<!second )(?<!initial )"
     r"\b(?:answer|guess|choice|prediction|verdict|conclusion|decision|winner|pick)\b"
     r"(?:[^\w\n]{0,6}[:=]| is\b| would be\b| would have to be\b| must be\b)"
@@ -121,44 +86,32 @@ CHOSEN = pattern(
     r"|\bi can(?: only)? say\b"
     r"|\bi(?:'m| am) (?:going with|going to (?:say|go with|answer)|choosing|leaning(?: "
     r"towards?)?)\b",
-    reads=[
-        "answer: x",
-        "my best guess is x",
-        "i'd go with x",
-        "i would say x",
-        "if i had to guess: x",
-    ],
-    passes_over=["my first guess is x", "the answers differ"],
 )
 # an entry of a lineup: its number or letter, and what is said of it
-ENTRY = pattern(
+# reads "text 2: grok 4", "2) grok 4", "text b: grok 4"; not "grok 4"
+ENTRY = re.compile(
     rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= "
     rf"?[:.)=-]|\]))\W{{1,4}}(.*)",
-    reads=["text 2: grok 4", "2) grok 4", "text b: grok 4", "(b) grok 4"],
-    passes_over=["grok 4"],
 )
 # a probability on a line of its own
-LIKELY = pattern(
+# reads "80", "probability: 80 %"; not "very likely"
+LIKELY = re.compile(
     r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
     r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}",
-    whole=True,
-    reads=["80", "probability: 80 %"],
-    passes_over=["very likely"],
 )
-LIKELY_JSON = pattern(
+# reads "{"likelihood": 80}"; not "{"likelihood": "high"}"
+LIKELY_JSON = re.compile(
     r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)',
-    reads=['{"likelihood": 80}'],
-    passes_over=['{"likelihood": "high"}'],
 )
 # between "answer:" and what is answered; it may be nothing, so it has no example
 LEAD = re.compile(r"[ \n:=\-\"']{0,8}")
-SENTENCE_END = pattern(
+# reads "it is x. i think"; not "gpt-4.1 it is"
+SENTENCE_END = re.compile(
     r"[.!?;](?=[\s\"')]|$)|\n",
-    reads=["it is x. i think"],
-    passes_over=["gpt-4.1 it is"],
 )
 # what follows may take the answer back
-TURN = pattern(
+# reads ". on reflection it is x", ", but actually x", "- wait, x"; not ". on the whole it is x"
+TURN = re.compile(
     r"(?:[.!?;:)\n]|,? but\b|-)\s?(?:(?:hmm+|oh|no|but|so|well)\b[,.]? ?){0,4}"
     r"(?:(?:on|upon|after) (?:\w+ )?reflection"
     r"|(?:on|upon|after) (?:second|further|closer|deeper) (?:thoughts?|consideration"
@@ -166,22 +119,20 @@ TURN = pattern(
     r"|actually|wait|correction|scratch that|strike that|i take (?:that|it|this) back|i(?:'ve| "
     r"have)? changed? my mind"
     r"|i was (?:wrong|mistaken))\b",
-    reads=[". on reflection it is x", ", but actually x", "- wait, x"],
-    passes_over=[". on the whole it is x"],
 )
 # takes back without a name
-UNSAID = pattern(
+# reads "it is not.", "it wasn't me", "i cannot tell", "no."; not "it is not only x"
+UNSAID = re.compile(
     r"\b(?:it|that|this|i) (?:is|was|do|does|did|would)(?: \w+ly)?(?:n't| not)"
     r"(?= ?[.,!;:)\n]|$| (?:it|that|him|her|them|right|correct|true|the case|mine|me)\b)"
     r"|\b(?:cannot|can't|can not|couldn't|could not) (?:\w+ )?(?:tell|say|know|decide|be sure)\b"
     r"|\bnot (?:sure|certain)\b|\bunsure\b|\b(?:wrong|mistaken|take (?:that|it|this) back"
     r"|changed? my mind)\b"
     r"|\b(?:scratch|strike) that\b|\bno(?= ?[,.!;]|$)",
-    reads=["it is not.", "it wasn't me", "i cannot tell", "no."],
-    passes_over=["it is not only x", "nobody knows"],
 )
 # what was asked for
-INSTRUCTION = pattern(
+# reads "you asked me to answer 1 or 2"; not "it is gpt-5"
+INSTRUCTION = re.compile(
     r"(?:\b(?:you|the (?:user|question|prompt|task|instructions?))(?: have| has|'ve)? "
     r"(?:ask(?:s|ed)?|tells?|told|said|says?|wants?|wanted|requires?|required|instruct(?:s"
     r"|ed)?)\b:?"
@@ -194,12 +145,6 @@ INSTRUCTION = pattern(
     r"|\bif i (?:wrote|did)\b[^.!?,\n]{0,40}, i (?:should |must |will |would )?(?:answer|say"
     r"|reply)\b)"
     r"(?:(?!, (?:so|and|but|i)\b)[^.!?:;\n]){0,200}",
-    reads=[
-        "you asked me to answer 1 or 2",
-        "the instructions say: reply with yes",
-        "answer with gpt-5 or",
-    ],
-    passes_over=["it is gpt-5"],
 )
 
 # --- patterns of parse_choice
@@ -214,20 +159,19 @@ RIGHT_EDGE = (
     r"|code|vision|base|flash|small|medium|large|opus|haiku|sonnet)\b)"
 )
 # where a new thought begins, so that a denial before it does not reach further
-BREAK = pattern(
+# reads "not x, but y", "x; so y"; not "not x or y"
+BREAK = re.compile(
     r"(?<!e\.g)[.;:!?](?=\s)|\n|, | - |[()]|(?<!anything )\bbut\b"
     r"|\b(?:however|though|although|so|therefore|because|whereas|while|yet|then)\b"
     r"|\brather\b(?! than)|\binstead\b(?! of)",
-    reads=["not x, but y", "x; so y"],
-    passes_over=["not x or y"],
 )
-NO_DENIAL = pattern(
+# reads "no doubt x", "none other than x"; not "not x"
+NO_DENIAL = re.compile(
     r"\b(?:no doubt|not only|none other than|without (?:a )?doubt|if (?:i had|anything|forced))\b",
-    reads=["no doubt x", "none other than x"],
-    passes_over=["not x"],
 )
 # a name behind it is denied, or offered and not chosen
-DENIED_BEFORE = pattern(
+# reads "not x", "isn't x", "neither x nor y", "ruled out x"; not "it is x"
+DENIED_BEFORE = re.compile(
     r"\b(?:not|never|no|nothing|neither|nor|hardly|lacks?|cannot|doubt|without|unlike|unlikely"
     r"|except|excluding|whether|if"
     r"|improbable|doubtful|less|(?<!at )least|else (?:who )?wrote|other (?:model|author) wrote"
@@ -235,39 +179,25 @@ DENIED_BEFORE = pattern(
     r"|other than|anything but|rul(?:e|es|ed|ing) out|such as|for example|e\.g|includ(?:e|es"
     r"|ed|ing))\b|n't\b"
     r"|\b(?:than|over|versus|vs\.?)(?: by)? [\"']*$",
-    reads=[
-        "not x",
-        "isn't x",
-        "neither x nor y",
-        "ruled out x",
-        "i doubt that x",
-        "cannot tell whether x",
-        "if it were x",
-        "more like y than ",
-        "options include x",
-    ],
-    passes_over=["it is x", "probably x"],
 )
 # a name behind it is the speaker's
-SPEAKER = pattern(
+# reads "as an ai model named", "i am"; not "i think i am"
+SPEAKER = re.compile(
     r"\s*(?:as|i am|i'm)(?: an?| the)?(?: ai| language)*(?: model)?(?: named| called)? [\"']*",
-    whole=True,
-    reads=["as an ai model named ", " i am "],
-    passes_over=["i think i am "],
 )
 # a name before it is denied
-DENIED_AFTER = pattern(
+# reads "is not", "probably didn't", "is the least likely"; not "can't be excluded"
+DENIED_AFTER = re.compile(
     r"[\"')]{0,2} (?:\w+ly )?(?:(?:is|was|did|does|would|could|can|has|seems|looks)(?: "
     r"\w+ly)?(?:n't| not)\b"
     r"|(?:is|was|seems|looks)(?: \w+)? (?:unlikely|improbable|doubtful|less|least|out"
     r"|eliminated|excluded|ruled out)\b"
     r"|(?:can|could|may) be (?:ruled out|excluded)\b|(?:can't|cannot|won't)\b(?! be (?:ruled "
     r"out|excluded)))",
-    reads=[" is not", " probably didn't", " is the least likely", " can be ruled out"],
-    passes_over=[" can't be excluded", " is likely"],
 )
 # a name before it is told how it writes, or the reply was cut off
-DESCRIBED = pattern(
+# reads "usually writes longer", "is more concise than this"; not "is more likely"
+DESCRIBED = re.compile(
     r"[\"')]{0,2}(?: (?:usually|often|typically|generally|normally|sometimes|always|tends?"
     r"|likes|prefers|favou?rs"
     r"|writes|uses|has(?! (?:\w+ )?(?:written|authored|produced|generated|created|composed)))\b"
@@ -275,19 +205,15 @@ DESCRIBED = pattern(
     r"(?! (?:more )?(?:likely|probabl[ey]|plausibl[ey]|convincing|consistent))"
     r"|'s, (?:uses|has|is|with)\b| (?:is|was|does|would|will|can|could|may|might)\W*\Z)"
     r"(?![^.!?\n]{0,80}\b(?:me|mine|my|myself)\b)",
-    reads=[" usually writes longer", " is more concise than this", "'s, uses", " would"],
-    passes_over=[" is more likely", " has written this"],
 )
-QUESTION = pattern(
+# reads "or y?"; not "or y."
+QUESTION = re.compile(
     r"(?:[^.?!\n]|\.(?=\S)){0,200}\?",
-    reads=[" or y?"],
-    passes_over=[" or y."],
 )
 # a list was cut off behind a name
-LIST_CUT = pattern(
+# reads "or", ", and ..."; not "or y"
+LIST_CUT = re.compile(
     r"[\"']*,? ?(?:or|and|nor|versus|vs|/)[ .\u2026]*\Z",
-    reads=[" or", ", and ..."],
-    passes_over=[" or y"],
 )
 # between two names of a list; it may be nothing, so it has no example
 LIST_LINK = re.compile(r"[\"']*(?:, ?(?:or |nor |and )?)[\"']*")
@@ -302,10 +228,9 @@ NAMED = (
     "other",
     "not mine",
 )
-BOTH = pattern(
+# reads "yes or no", "no / yes"; not "yes, no"
+BOTH = re.compile(
     r"\b(?:yes|no)\b[\"']*(?: or | and | ?/ ?)[\"']*(?:yes|no)\b",
-    reads=["yes or no", "no / yes"],
-    passes_over=["yes, no"],
 )
 ADVERB = (
     r"(?:(?:probably|most "
@@ -318,24 +243,21 @@ WORD = (
     rf"(?= ?[^\w\s]| ?$|\n| (?:i|it|this|that|the|because|since|with|my|yes|no)\b)"
     rf"|{ADVERB}(?P<not>not)\b(?= ?[^\w\s]| ?$|\n))"
 )
-FREE_WORD = pattern(
+# reads "no.", "no, i ...", "yes - mine", "no it is not"; not "no idea"
+FREE_WORD = re.compile(
     rf"(?:(?P<line>(?:^|\n)[^\w\n]{{0,8}})|(?<=[^\w\s'\"])[ \"'(]{{0,3}}){WORD}",
-    reads=["no.", "no, i ...", "yes - mine", "no it is not", "definitely not."],
-    passes_over=["no idea", "no-one", "no. 7", "no?"],
 )
-MARKED_WORD = pattern(
+# reads "no.", "yes - mine"; not "no idea"
+MARKED_WORD = re.compile(
     rf"[\s\"'(:\-]{{0,6}}{WORD}",
-    reads=["no.", "yes - mine"],
-    passes_over=["no idea"],
 )
 # the word before it answers another question
-NOT_AN_ANSWER = pattern(
+# reads ", i cannot tell", ", i can help", ", i understand"; not ", i can tell"
+NOT_AN_ANSWER = re.compile(
     r"(?:, | |! | - )(?:please|thank|i (?:cannot|can't|do not know|don't know|could|will|would"
     r"|understand|have read"
     r"|can(?! (?:see|tell|recogni[sz]e|confirm|say)))\b|i'(?:d|ll)\b"
     r"|i(?: am|'m) (?:not sure|not able|unable|happy|ready)\b)",
-    reads=[", i cannot tell", ", i can help", ", i understand", ", thank you"],
-    passes_over=[", i can tell", ", it is mine"],
 )
 MADE = r"(?:wrote|write|written|author(?:ed)?|generated?|produced?|created?|composed?)"
 THIS = (
@@ -350,43 +272,33 @@ AUXILIARY = (
     r"|myself|likely|almost|most|very|well|quite|been|\w+ly)"
 )
 # between "I" and its verb stand auxiliaries and adverbs, no other subject
-CLAIM = pattern(
+# reads "i did not write this", "generated by me", "this is mine"; not "i think claude wrote this"
+CLAIM = re.compile(
     rf"\bi (?:{AUXILIARY} ){{0,3}}?{MADE} {THIS}|\b(?:{MADE}|not) by me\b"
     rf"|(?:\bis|\bwas|'s|n't|\bnot)(?: (?!(?:from|to|like|unlike|than)\b)\w+){{0,2}}? {MINE}"
     r"|(?:\bis|\bwas|'s|n't|\bnot) (?:something|an? (?!lie|mistake|myth)\w+|the \w+|one)"
     rf" (?:that |which )?i (?:have )?{MADE}\b"
     r"|\bi(?:'m| am| was)(?: \w+){0,2}? the author\b",
-    reads=[
-        "i did not write this",
-        "generated by me",
-        "this is mine",
-        "it is not my text",
-        "i am the author",
-    ],
-    passes_over=["i think claude wrote this", "this is from my text"],
 )
 # a sentence or clause of its own
-SHORT_CLAIM = pattern(
+# reads "i did.", "no, it wasn't me."; not "i did read it."
+SHORT_CLAIM = re.compile(
     r"(?:^|(?<=[.!;,:\n] )|(?<=\n)|(?<=this\? )|(?<=text\? )|(?<= it\? ))(?:(?:yes|no|but|and"
     r"|so) )?"
     r"(?:i did(?:n't| not)?|it (?:is|was)(?:n't| not)? me)"
     r"(?=[.!;,]|\s?$|\n| -)",
-    reads=["i did.", "no, it wasn't me."],
-    passes_over=["i did read it."],
 )
-OTHER = pattern(
+# reads "another model wrote this", "written by someone else"; not "written by me"
+OTHER = re.compile(
     rf"\b(?:(?:another|a different|some other) (?:model|ai|author|person|system)|someone "
     rf"else|somebody else|an? human)"
     rf" (?:has )?{MADE} {THIS}"
     rf"|\b{MADE} by (?:another|a different|some other|someone else|somebody else|a human|a "
     rf"person)\b",
-    reads=["another model wrote this", "written by someone else"],
-    passes_over=["written by me"],
 )
-NEGATED = pattern(
+# reads "never", "didn't"; not "nothing"
+NEGATED = re.compile(
     r"\b(?:not|never)\b|n't\b",
-    reads=["never", "didn't"],
-    passes_over=["nothing"],
 )
 # "it is incorrect to say that", "I reject the idea that" before a claim, "is incorrect" after it:
 # they deny it
@@ -397,29 +309,27 @@ UNTRUE = (
 CLAIM_NOUN = r"(?:idea|notion|claim|statement|suggestion|assertion|assumption|allegation|premise)"
 THAT = r"(?: that)?(?: (?:this|the|it)(?: \w+)?)?[ \"']*$"  # "... that this text" is mine
 # a claim behind it is denied
-DENIED_CLAIM = pattern(
+# reads "it is incorrect to say that", "i reject the idea that"; not "it is right to say that"
+DENIED_CLAIM = re.compile(
     rf"\b{UNTRUE}(?: (?:of|for) me)?"
     rf"(?: to (?:say|claim|state|suggest|assert|think|conclude|assume|believe))?{THAT}"
     rf"|\b(?:reject|dispute|refute|deny|denied|contest|disavow)(?: \w+)?(?: {CLAIM_NOUN})?{THAT}",
-    reads=["it is incorrect to say that", "i reject the idea that"],
-    passes_over=["it is right to say that"],
 )
 # a claim before it is denied
-CLAIM_DENIED = pattern(
+# reads "is incorrect"; not "is correct"
+CLAIM_DENIED = re.compile(
     rf"[\"']{{0,2}},? (?:is|was|would be)(?: (?:\w+ly|just|also))? {UNTRUE}\b",
-    reads=[" is incorrect"],
-    passes_over=[" is correct"],
 )
 # what is no plain assent is none
-JUDGED = pattern(
+# reads "it is absurd to say that"; not "it is true that"
+JUDGED = re.compile(
     r"\bit(?:'s| is| was| would be| seems| appears)(?: \w+ly)?"
     r" (?!(?:true|clear|likely|correct|certain|obvious|evident|right|accurate|fair|safe|plain"
     r"|me|i|my|the|this|that)\b)"
     rf"\w+(?: to \w+)? that\b|\b{UNTRUE}\b|\b{CLAIM_NOUN}[ ,:]{{0,2}}(?:that\b|[\"'])",
-    reads=["it is absurd to say that"],
-    passes_over=["it is true that"],
 )
-DOUBTED = pattern(
+# reads "whether", "i do not know", "it looks like"; not "no doubt it is"
+DOUBTED = re.compile(
     r"\b(?:whether|if|may|might|could|would|should|can|cannot|maybe|perhaps|possibly|unsure"
     r"|uncertain|unable|impossible)\b"
     r"|\bcan't\b|\bno (?!doubt)\w|(?:\bnot|n't) (?:\w+ )?(?:know|remember|recall|sure|certain"
@@ -429,17 +339,13 @@ DOUBTED = pattern(
     r"|\b(?:nothing (?:suggest|indicat|show)|little (?:chance|evidence|reason)|less likely|far "
     r"from|hard to believe)"
     r"|\b(?:as (?:if|though)|(?:looks?|sounds?|reads?|feels?|seems?) like)\b",
-    reads=["whether", "i do not know", "it looks like"],
-    passes_over=["no doubt it is"],
 )
-CANNOT_TELL = pattern(
+# reads "i cannot tell"; not "i cannot tell, but"
+CANNOT_TELL = re.compile(
     r"\b(?:can't|cannot|unable|(?:do not|don't) know|not sure|unsure)\b(?!.*\b(?:but|so)\b)",
-    reads=["i cannot tell"],
-    passes_over=["i cannot tell, but"],
 )
 _PRAISED = "".join(rf"(?<!\b{how}[ -])" for how in ("well", "better", "badly", "poorly", "clearly"))
-ASKS_AUTHOR = pattern(
+# reads "who wrote it", "is it mine", "was it written by me"; not "is it good"
+ASKS_AUTHOR = re.compile(
     rf"{_PRAISED}\b{MADE}\b|\bauthor\b|\bmine\b|\bmy (?:own|text|work|writing)\b",
-    reads=["who wrote it", "is it mine", "was it written by me"],
-    passes_over=["is it good", "is it well written", "is it a poorly-written text"],
 )
