@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-import numpy as np
 import pandas as pd
 
 from selfeval.condition import varying_parts
@@ -373,10 +372,13 @@ def is_empty(value) -> bool:
 
 
 def fact(value) -> str:
-    """Return a text as it is if it is long, and else a value in a few words without a password."""
+    """Return a text as it is if it is long, and else a value on one line without a password."""
     if isinstance(value, str) and is_passage(value):
         return value
-    return redact(brief(value))
+    text = _on_one_line(str(value))
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} …"
+    return redact(text)
 
 
 def passages(value) -> list[tuple[str, str]]:
@@ -393,26 +395,6 @@ def passages(value) -> list[tuple[str, str]]:
         text = part[spoken[0]] or ""
         texts.append((label, str(text)))
     return texts
-
-
-def brief(value) -> str:
-    """Return a value in a few words; facts have no room for more."""
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Mapping):
-        said = []
-        for name, part in value.items():
-            if part not in (None, ""):
-                said.append(f"{name}={brief(part)}")
-        return ", ".join(said)
-    if isinstance(value, list | tuple):
-        value = ", ".join(map(brief, value))
-    text = _on_one_line(str(value))
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]} …"
-    return text
 
 
 def display(shown) -> None:

@@ -69,8 +69,8 @@ def prediction():
 
 
 @pytest.mark.parametrize(("make", "expected"), [
-    (identity_record, ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: prompt=3", "served by: Acme"]),
-    (prediction, ["binary_self", "predicted self: yes", '"answer": "YES"']),
+    (identity_record, ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: {'prompt': 3}", "served by: Acme"]),
+    (prediction, ["binary_self", "predicted self: True", '"answer": "YES"']),
 ])  # fmt: skip
 def test_a_record_is_a_card_with_what_it_says(make, expected, capsys):
     selfeval.show(make())
@@ -139,7 +139,7 @@ def test_once_the_style_is_used_a_table_of_pandas_cuts_no_text():
 def test_objects_are_cards_and_a_password_of_an_address_is_not_shown(capsys):
     selfeval.show(Provider("mine", base_url="http://me:secret@127.0.0.1:1/v1"), Response("Hello", usage={"prompt": 2}))
     shown = capsys.readouterr().out
-    assert all(part in shown for part in ("127.0.0.1:1/v1", "Hello", "prompt=2")) and "secret" not in shown
+    assert all(part in shown for part in ("127.0.0.1:1/v1", "Hello", "'prompt': 2")) and "secret" not in shown
 
 
 def test_of_many_records_the_first_are_shown(capsys):

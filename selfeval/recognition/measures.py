@@ -51,6 +51,7 @@ from selfeval.statistics.table import (
     RECOGNISES,
     Measure,
     adjust_p,
+    answers_differ,
     policies_note,
     side_of,
     write,
@@ -236,15 +237,6 @@ def _note_dependence(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def answers_differ(tally: Tally) -> np.ndarray:
-    """Return which evaluators leave other shares of own and of others' texts unanswered."""
-    cells = Cells(tally.count(), tally.own)
-    unanswered = Rate.of(tally.count(tally.answer < 0), cells.n)
-    difference = cells.of_own(unanswered) - cells.over_others(unanswered)
-    low, high = difference.interval(check_level(0.95))
-    return (low > 0) | (high < 0)
-
-
 def measures_of(tally: Tally, policy: str) -> list[Measure]:
     """Return all statistics of a task and condition under a policy.
 
@@ -297,13 +289,16 @@ def _of_single_texts(tally: Tally, policy: str, notes: Sequence[tuple]) -> list[
     heard = tally.kept(tally.heard[tally.evaluator])
     measure = binary_measures if tally.task in CLAIMS else naming_measures
     measures = measure(heard, policy)
-    differ = answers_differ(tally)
+    cells = Cells(tally.count(), tally.own)
+    unanswered = Rate.of(tally.count(tally.answer < 0), cells.n)
+    sides = cells.of_own(unanswered), cells.over_others(unanswered)
+    differ, note = answers_differ(check_level(0.95), *sides)
     for m in measures:
         by_author = m.value.ndim > 1
         of_all = [(~tally.heard, "no_answer"), *notes]
         m.notes = [*m.notes, *((_column(where, by_author), text) for where, text in of_all)]
         if m.statistic in ("discrimination", "advantage"):
-            m.notes.append((_column(differ, by_author), "answers_differ"))
+            m.notes.append((_column(differ, by_author), note))
     return measures
 
 
