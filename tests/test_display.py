@@ -69,7 +69,7 @@ def prediction():
 
 
 @pytest.mark.parametrize(("make", "expected"), [
-    (identity_record, ["truth: Claude", "system: You are GPT-4.", "I'm GPT-4.", "usage: {'prompt': 3}", "served by: Acme"]),
+    (identity_record, ["truth: Claude", "system: You are GPT-4.", "usage: {'prompt': 3}", "served by: Acme"]),
     (prediction, ["binary_self", "predicted self: True", '"answer": "YES"']),
 ])  # fmt: skip
 def test_a_record_is_a_card_with_what_it_says(make, expected, capsys):
