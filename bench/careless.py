@@ -286,7 +286,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'in ("better", "good")',
         'in ("better",)',
     ),
-    ("recognition/measures.py", "return (low > 0) | (high < 0)\n", "return low > 0\n"),
+    ("statistics/table.py", "return np.abs(side) == 1, ", "return side == 1, "),
     (
         "recognition/measures.py",
         "is_other = np.arange(self.n.shape[2]) != self.own_author[:, None]",
