@@ -407,12 +407,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'pooled = rows[texts.transform("nunique") > 2]',
     ),
     ("records/foreign.py", "unused -= set(table)", "unused -= set(headings)"),
-    ("estimates/comparisons.py", "if first != second:\n        alone", "if first < second:\n        alone"),
-    (
-        "estimates/comparisons.py",
-        "names = dict(second.names or {}) | dict(first.names or {})",
-        "names = dict(first.names or {})",
-    ),
     ("estimates/summaries.py", "rows = rows[is_juror == jurors]", "rows = rows[is_juror]"),
     ("profiles/run.py", "if price > SHARE * max_cost:", "if price > max_cost:"),
     (
@@ -730,8 +724,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "parts = [f\"{name}={'' if value is None else value}\" for name, value in condition.items()]",
         'parts = [f"{name}={value}" for name, value in condition.items()]',
     ),
-    ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
-    ("estimates/comparisons.py", 'asked = [frame[frame["control_of"].isna()] for frame in frames]', "asked = frames"),
     ("estimates/summaries.py", "last = turns.astype(int).max()", "last = turns.max()"),
     (
         "identity/claims.py",

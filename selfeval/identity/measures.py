@@ -64,7 +64,6 @@ from selfeval.records.columns import all_shown, as_shown, check_once, ids, truth
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
 from selfeval.statistics.table import (
-    CHANGE,
     FEW,
     INVERTED,
     Measure,
@@ -207,11 +206,12 @@ def paired_comparison(
     over pairs within a statistic.
     """
     how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    templates = _by_model(records)
+    templates = _templates(records, ["model"]).mapped(lambda frame: frame.unstack("model"))
     pairs = [*combinations(templates.value["error_rate"], 2)]
     if not pairs:
         raise InputError("A comparison needs replies of at least two models.")
-    return _comparison(templates, pairs, statistics, how)
+    measures = [_paired_differences(name, templates, pairs) for name in statistics]
+    return adjust_p(write(measures, how, policy=READOUT), ["statistic"])
 
 
 def sibling_table(records: pd.DataFrame) -> pd.DataFrame:
@@ -252,47 +252,6 @@ def sibling_table(records: pd.DataFrame) -> pd.DataFrame:
             }
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def result_comparison(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    statistics: Sequence[str],
-    *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Compare the models of two sets of records, each with itself: first minus second.
-
-    They are paired by template. Otherwise as `paired_comparison`; p_holm is over the models.
-    """
-    how = Settings(n_resamples, seed=seed, unit=UNIT, few=FEW)
-    named_first = first.assign(model=first["model"] + " (first result)")
-    named_second = second.assign(model=second["model"] + " (second result)")
-    records = pd.concat([named_first, named_second], ignore_index=True)
-    templates = _by_model(records)
-    models = sorted({*first["model"]} & {*second["model"]})
-    pairs = [(f"{model} (first result)", f"{model} (second result)") for model in models]
-    model_of = {" - ".join(pair): model for pair, model in zip(pairs, models, strict=True)}
-    table = _comparison(templates, pairs, statistics, how)
-    change = dict(zip(CHANGE, ("result", "second result", "first result"), strict=True))
-    return table.assign(evaluator=table["evaluator"].map(model_of), **change)
-
-
-def _by_model(records: pd.DataFrame) -> Templates:
-    """Return what each template gives, with (statistic, model) as columns."""
-    return _templates(records, ["model"]).mapped(lambda frame: frame.unstack("model"))
-
-
-def _comparison(
-    templates: Templates,
-    pairs: Sequence[tuple[str, str]],
-    statistics: Sequence[str],
-    how: Settings,
-) -> pd.DataFrame:
-    """Return the paired differences of these pairs of models, p adjusted over them."""
-    measures = [_paired_differences(name, templates, pairs) for name in statistics]
-    return adjust_p(write(measures, how, policy=READOUT), ["statistic"])
 
 
 # --------------------------------------------------------------------------------------------------

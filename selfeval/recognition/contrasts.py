@@ -7,7 +7,6 @@ from it: `sensitivity_auc`, the AUC within prompts, where both sides have scores
 `sensitivity_d_prime`, d' of claims.
 
 condition_contrasts   the same evaluators under two conditions, as differences paired by prompt
-result_contrasts      the same evaluators in two results, such as of May and of November
 paired_models         two evaluators on the same prompts, as differences of their statistics
 reading_gaps          the likelihood of a text under a model's own weights against what it says
 
@@ -29,7 +28,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from selfeval.condition import LEFT_OUT, condition_label, conditions, parts_of, varying_parts
+from selfeval.condition import LEFT_OUT, conditions, parts_of, varying_parts
 from selfeval.recognition import counts
 from selfeval.recognition.counts import Tally
 from selfeval.recognition.measures import (
@@ -185,7 +184,7 @@ def _joined(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
 
 
 # --------------------------------------------------------------------------------------------------
-# Two conditions, two results
+# Two conditions
 
 
 def condition_contrasts(predictions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -288,68 +287,6 @@ def common_rows(sides: list[pd.DataFrame]) -> list[pd.DataFrame]:
     key = ["evaluator_model", "unit"]
     first_keys, second_keys = (pd.MultiIndex.from_frame(side[key]) for side in sides)
     return [first[first_keys.isin(second_keys)], second[second_keys.isin(first_keys)]]
-
-
-def result_contrasts(
-    first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95
-) -> tuple[pd.DataFrame, list[str]]:
-    """Compare two sets of prediction records, first minus second, with sentences on what was met.
-
-    Equal conditions of a task are compared, paired by prompt. Where a task has no equal ones but a
-    single condition in each set, these two are, and a sentence says how they differ. Returns the
-    table of `condition_contrasts`, with `result` as field.
-    """
-    first = first.assign(label=conditions(first).astype(object))
-    second = second.assign(label=conditions(second).astype(object))
-    parts = []
-    sentences = []
-    for task in sorted({*first["task_type"], *second["task_type"]}):
-        of_first = first[first["task_type"] == task]
-        of_second = second[second["task_type"] == task]
-        labels = [sorted(side["label"].unique()) for side in (of_first, of_second)]
-        pairs, said = paired_labels(task, *labels)
-        sentences += said
-        for one, other in pairs:
-            common = [part for part in parts_of(one) if part and part in parts_of(other)]
-            first_rows = of_first[of_first["label"] == one]
-            second_rows = of_second[of_second["label"] == other]
-            parts += _result_contrast(task, common, first_rows, second_rows, Settings(level=level))
-    return _joined(parts, [*COLUMNS, *CHANGE]), sentences
-
-
-def paired_labels(
-    task: str,
-    first: Sequence[str],
-    second: Sequence[str],
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return which conditions of two results are compared, and sentences on all others."""
-    pairs = [(label, label) for label in first if label in second]
-    if not pairs and len(first) == len(second) == 1:
-        only_first = _only_in(first[0], second[0])
-        only_second = _only_in(second[0], first[0])
-        differ = f"the first result has {only_first}, the second {only_second}"
-        return [(first[0], second[0])], [f"{task}: {differ}; these are compared."]
-    if not first or not second:
-        return [], [f"{task} is in one result alone and is left out."]
-    differs = varying_parts([*first, *second])
-    alone = [label for label in [*first, *second] if (label, label) not in pairs]
-    return pairs, [f"{task}: in one result alone, and left out: {differs[one]}." for one in alone]
-
-
-def _only_in(label: str, other: str) -> str:
-    """Return the parts of a condition's label that another one does not have."""
-    parts = [part for part in parts_of(label) if part not in parts_of(other)]
-    return ", ".join(parts) or "nothing more"
-
-
-def _result_contrast(task, common: list[str], first, second, settings) -> list[pd.DataFrame]:
-    """Return the contrast of one condition in two results, whose label becomes what differs."""
-    of_first = ";".join([*common, "result=first result"])
-    of_second = ";".join([*common, "result=second result"])
-    sides = [first.assign(condition=of_first), second.assign(condition=of_second)]
-    frame = _units(pd.concat(sides, ignore_index=True))
-    labels = condition_label(of_second), condition_label(of_first)
-    return _contrast(frame, task, *labels, "result", settings)
 
 
 # --------------------------------------------------------------------------------------------------
