@@ -12,14 +12,19 @@ import json
 import time
 import uuid
 from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from selfeval.bounds import MB
+from selfeval.errors import is_amount, is_count
 from selfeval.providers.budget import Ceiling
 from selfeval.providers.endpoint import Call, Endpoint, adapted_parameters, is_refused
 from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.models import Model
-from selfeval.providers.replies import Again, Failure, as_dict, read_reply, redirection
+from selfeval.providers.replies import Again, Failure, as_dict, read_body, read_reply
 from selfeval.providers.request import Response, canonical, request_key
+from selfeval.providers.routes import send
 
 # requests of a batch, by its provider's `batch`; 200 MB are the most, too
 MOST = {
@@ -30,6 +35,15 @@ POLL = 20.0  # seconds between two looks at what is on its way
 FIRST = 2.0  # seconds before the second look; each later wait is twice as long, up to POLL
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
 URL = "/v1/chat/completions"
+ENDED = {"completed", "failed", "expired", "cancelled", "canceled"}
+WAITING = {"validating", "queued", "pending", "in_progress", "running", "finalizing", "cancelling"}
+PASSING = {408, 409, 425, 429}  # statuses below 500 that another look may not meet
+MOST_BYTES = 400 * MB  # of a batch's results, unpacked
+FORM = (  # of a file that is sent
+    '--{0}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+    '--{0}\r\nContent-Disposition: form-data; name="file"; filename="batch.jsonl"\r\n'
+    "Content-Type: application/jsonl\r\n\r\n{1}\r\n--{0}--\r\n"
+)
 FREE = "`selfeval store forget-batch {}` frees its requests to be sent again"
 
 
@@ -96,29 +110,20 @@ class Batches(Endpoint):
 
         `Again` says that it is to be claimed and sent once more.
         """
-        import httpx2
-
         try:
             if not (call.batch or self.batch):
                 return await super().ask(call)
             if not call.batch:
                 await asyncio.shield(self._running[""])  # which makes a batch of it
             its_batch: Any = call.batch
-            lines, why, cost, refused = await asyncio.shield(its_batch)
+            results, refused = await asyncio.shield(its_batch)
         finally:
             self._asked.discard(call.key)
         sent, adapted = adapted_parameters(refused, call.parameters, call.given)
-        line = lines.get(request_key(call.key), {})
+        answer = results.answers.get(request_key(call.key), results.why)
         try:
-            if not (said := as_dict(line.get("response"))):
-                raise Failure(
-                    "rejected",
-                    str(as_dict(line.get("error")).get("message") or line.get("error") or why),
-                )
-            body = as_dict(said.get("body"))
-            if cost and "choices" in body:
-                body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
-            answer = httpx2.Response(said.get("status_code") or 200, content=json.dumps(body))
+            if isinstance(answer, str):
+                raise Failure("rejected", answer)
             return read_reply(answer, call.model.in_batches(), attempts=1, adapted=adapted)
         except Failure as failure:
             self.store.record_attempt(call.key, failure.outcome, failure.detail)
@@ -162,31 +167,16 @@ class Batches(Endpoint):
         for call in calls:
             call.batch = self._running[batch]
 
-    async def _send(
-        self, batch: str, model: str, lines: list[dict]
-    ) -> tuple[dict, str, float, dict]:
+    async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple["Results", dict]:
         """Send a batch, and return what `_follow` does."""
-        import openai
-
-        sdk = await self._sdk()
-        body: dict = {"endpoint": URL, "model": model, "requests": lines}  # in this order
         there = None
         try:
-            if self.provider.batch == "files":
-                whole = "\n".join(
-                    json.dumps(line | {"method": "POST", "url": URL}) for line in lines
-                )
-                file = await sdk.files.create(file=("batch.jsonl", whole.encode()), purpose="batch")
-                body = {"input_file_id": file.id, "endpoint": URL, "completion_window": "24h"}
-                body["metadata"] = {"selfeval": batch}
-            there = as_dict(await sdk.post("/batches", body=body, cast_to=dict[str, object])).get(
-                "id"
-            )
-        except openai.APIError as error:
-            status = getattr(error, "status_code", 408)
-            if is_refused(error) or (300 <= status < 500 and status != 408):  # it was not taken
+            there = await self._make(batch, model, lines)
+        except Failure as failure:
+            status = failure.status or 408
+            if is_refused(failure) or (300 <= status < 500 and status != 408):  # it was not taken
                 self.store.forget_batch(batch)
-                raise Failure("rejected", _why(error)) from error
+                raise Failure("rejected", failure.detail) from failure
         finally:
             with self.store.change() as store:  # nobody is sending it now
                 store.execute(
@@ -194,14 +184,24 @@ class Batches(Endpoint):
                 )
         return await self._follow(batch)
 
-    async def _follow(self, batch: str) -> tuple[dict, str, float, dict]:
-        """Return the lines of a batch by request, and what is known of the others.
+    async def _make(self, batch: str, model: str, lines: list[dict]) -> str | None:
+        """Make a batch of lines; return the provider's name for it."""
+        body: dict = {"endpoint": URL, "model": model, "requests": lines}  # in this order
+        if self.provider.batch == "files":
+            whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines)
+            form = FORM.format(batch, whole).encode()
+            kind = f"multipart/form-data; boundary={batch}"
+            file = await self._json("files", content=form, kind=kind)
+            body = {"input_file_id": file.get("id"), "endpoint": URL, "completion_window": "24h"}
+            body["metadata"] = {"selfeval": batch}
+        made = await self._json("batches", content=json.dumps(body).encode())
+        return made.get("id")
 
-        Waits until the batch has ended, however long that takes. Cost: where the provider says it
-        of the whole, else 0.
+    async def _follow(self, batch: str) -> tuple["Results", dict]:
+        """Return the results of a batch, and the parameters that were left out of it.
+
+        Waits until the batch has ended, however long that takes.
         """
-        import openai
-
         missed = 0
         wait = min(FIRST, POLL)
         while True:
@@ -218,13 +218,13 @@ class Batches(Endpoint):
                     missed += not there
                 if missed > 1:  # what arrived is listed by now
                     self.store.forget_batch(batch)
-                if there and (ended := await self._look(there)):
-                    return *ended, json.loads(refused)
-            except openai.APIError as error:
-                status = getattr(error, "status_code", 0)
-                if 300 <= status < 400 or status in (401, 403, 404):
-                    gone = f"where the batch is gone for good, {FREE.format(batch)}"
-                    raise Failure("open", f"{_why(error)}; {gone}") from error
+                if there and (results := await self._look(there)):
+                    return results, json.loads(refused)
+            except Failure as failure:
+                stays = 300 <= (failure.status or 0) < 500 and failure.status not in PASSING
+                if stays or failure.outcome == "open":
+                    remedy = f"where no reply of it is to come, {FREE.format(batch)}"
+                    raise Failure("open", f"{failure.detail}; {remedy}") from failure
             await asyncio.sleep(wait)
             wait = min(2 * wait, POLL)
 
@@ -234,67 +234,116 @@ class Batches(Endpoint):
         None where it lists none of ours.
         """
         if self.provider.batch == "inline":
-            lost = (
-                f"whether `{self.provider.name}` took the batch {batch} is unknown, since its "
-                f"answer was lost"
-            )
-            raise Failure("open", f"{lost}; look for it there, then {FREE.format(batch)}")
-        async for each in (await self._sdk()).batches.list(limit=100):  # the newest first
-            if (each.metadata or {}).get("selfeval") == batch:
-                return each.id
-            if each.created_at < since - 86_400:
-                break
-        return None
+            lost = f"whether `{self.provider.name}` took the batch {batch} is unknown"
+            raise Failure("open", f"{lost}, since its answer was lost; look for it there")
+        after = {}
+        while True:
+            page = await self._json("batches", params={"limit": "100"} | after)
+            listed = [as_dict(each) for each in page.get("data") or ()]  # the newest first
+            for each in listed:
+                if as_dict(each.get("metadata")).get("selfeval") == batch:
+                    return each.get("id")
+                if each.get("created_at", since) < since - 86_400:
+                    return None
+            if not (listed and page.get("has_more")):
+                return None
+            after = {"after": str(listed[-1].get("id"))}
 
-    async def _look(self, there: str) -> tuple[dict, str, float] | None:
-        """Return the lines of a batch, why others have none, and what a reply cost.
-
-        None where it has not ended.
-        """
-        sdk = await self._sdk()
-        found = as_dict(await sdk.get(f"/batches/{there}", cast_to=dict[str, object]))
-        if (state := found.get("status")) not in ("completed", "failed", "expired", "cancelled"):
+    async def _look(self, there: str) -> "Results | None":
+        """Return the results of a batch, None where it has not ended."""
+        found = await self._json(f"batches/{there}")
+        state = str(found.get("status")).lower()
+        if state in WAITING:
             return None
-        lines = found.get("results") or []
+        if state not in ENDED:
+            rule = "which is no state that is known here; run this again to look once more"
+            raise Failure("open", f"the batch {there} is in the state {state!r:.60}, {rule}")
+        lines = found.get("results")
+        lines = [*lines] if isinstance(lines, list) else []
         for name in ("output_file_id", "error_file_id"):
             if found.get(name):
-                file = await sdk.files.content(found[name])
-                lines += [json.loads(line) for line in file.content.splitlines()]
+                content = await self._get(f"files/{found[name]}/content")
+                lines += filter(bytes.strip, content.splitlines())
+        errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
+        why = as_dict(errors[0]).get("message") or "no reply to this request"
         cost = as_dict(found.get("usage")).get("cost")
         replies = as_dict(found.get("request_counts")).get("completed")
-        errors = as_dict(found.get("errors")).get("data") or [found.get("error")]
-        why = (
-            f"the batch {there} ended as {state}: "
-            f"{as_dict(errors[0]).get('message') or 'no reply to this request'}"
-        )
-        return {line["custom_id"]: line for line in lines}, why, (cost or 0) / (replies or 1)
+        each = cost / replies if is_amount(cost) and is_count(replies) and replies else 0.0
+        return Results.of(lines, f"the batch {there} ended as {state}: {why}", each)
 
-    async def _sdk(self):
-        """Return openai's client on our HTTP client."""
-        import httpx2
-        import openai
+    async def _json(self, path: str, **how) -> dict:
+        """Return the object in JSON that the provider answers about files or batches."""
+        content = await self._get(path, **how)
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(found := json.loads(content), dict):
+                return found
+        raise Failure("transient", f"an answer about {path} that is no object in JSON")
 
-        client = await self._connect()
-        key = self.provider.read_key()
-        if not key:  # the SDK must have one, and it would stand beside that in our headers
-            client.event_hooks = {"request": [_without_authorization]}
-        url = httpx2.URL(self.provider.url)
-        return openai.AsyncOpenAI(
-            base_url=str(url.copy_with(query=None)),
-            default_query=dict(url.params),
-            api_key=key or "none",
-            http_client=client,
-            timeout=self.provider.deadline,
-            max_retries=0,
-        )
+    async def _get(self, path: str, *, content=None, kind="application/json", params=None) -> bytes:
+        """Return what the provider answers about files or batches; content: what is posted.
+
+        Raises `Failure`, with the outcome "open" where the answer has more than `MOST_BYTES`.
+        """
+
+        async def exchange(client, url):
+            root = url.path.removesuffix("/chat/completions")
+            url = url.copy_with(path=f"{root}/{path}").copy_merge_params(params or {})
+            method = "GET" if content is None else "POST"
+            return await send(client, url, content, method=method, kind=kind, most=MOST_BYTES)
+
+        try:
+            answer = await self._exchange(exchange, self.provider.deadline)
+        except Failure as failure:
+            if failure.outcome == "rejected":  # it is too large
+                failure.outcome = "open"
+            raise
+        if answer.status_code >= 300:
+            read_body(answer, self.provider.read_secrets())  # which raises
+        return answer.content
 
 
-async def _without_authorization(request) -> None:
-    request.headers.pop("Authorization", None)
+@dataclass
+class Results:
+    """What a batch brought, by the keys of its requests: an answer each, or why there is none.
+
+    why: there is none to those that have no line.
+    """
+
+    answers: dict[str, Any]
+    why: str
+
+    @classmethod
+    def of(cls, lines: Iterable[bytes | dict], why: str, cost: float) -> "Results":
+        """Read the lines of a batch; one that is damaged costs its own reply alone.
+
+        cost: dollars of a reply, where the provider says them of the whole.
+        """
+        answers: dict[str, Any] = {}
+        damaged = 0
+        for line in lines:
+            try:
+                key, answer = _read_line(line, cost)
+                if isinstance(answers.get(key, ""), str):  # of a doubled line, the one that answers
+                    answers[key] = answer
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+                damaged += 1
+        if damaged:
+            why = f"{why}; {damaged} lines of its results cannot be read"
+        return cls(answers, why)
 
 
-def _why(error) -> str:
-    """Return what an error of the SDK says; of a redirection, where to."""
-    if 300 <= getattr(error, "status_code", 0) < 400:
-        return redirection(error.response.headers)
-    return str(error)
+def _read_line(line: bytes | dict, cost: float) -> tuple[str, Any]:
+    """Return (key of a request, its HTTP response, or why there is none) of a line of results."""
+    import httpx2
+
+    fields: Any = json.loads(line) if isinstance(line, bytes) else line
+    answer = as_dict(fields.get("response"))
+    if not answer:
+        error = fields.get("error")
+        return fields["custom_id"], str(as_dict(error).get("message") or error or "no reply")
+    body = as_dict(answer.get("body"))
+    if cost and "choices" in body:
+        body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
+    status = answer.get("status_code")
+    content = json.dumps(body)
+    return fields["custom_id"], httpx2.Response(status if is_count(status) else 200, text=content)

@@ -6,7 +6,7 @@ import errno
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -376,10 +376,17 @@ class Endpoint:
         return response
 
     async def _post(self, body: dict, seconds: float):
+        async def exchange(client, url):
+            return await route_of(body)(client, url, body)
+
+        return await self._exchange(exchange, seconds)
+
+    async def _exchange(self, exchange: Callable[[Any, Any], Awaitable], seconds: float):
+        """Return what an exchange with the provider brings, by our HTTP client and its URL."""
         client = await self._connect()
         try:
             async with asyncio.timeout(seconds):
-                return await route_of(body)(client, self._url, body)
+                return await exchange(client, self._url)
         except Failure:
             raise
         except TimeoutError as error:

@@ -82,19 +82,27 @@ def route_of(body: dict):
 
 
 async def _send(client, url, body: dict):
-    """Return the response to a request, read up to the most that an answer may have."""
-    content = bytearray()
-    async with client.stream("POST", url, content=json.dumps(body).encode()) as answer:
+    """Return the response to a request that posts an object in JSON."""
+    return await send(client, url, json.dumps(body).encode())
+
+
+async def send(
+    client, url, content=None, *, method="POST", kind="application/json", most: int = REPLY
+):
+    """Return the response to a request, of so many bytes at most; kind: of the content."""
+    received = bytearray()
+    headers = {"Content-Type": kind}
+    async with client.stream(method, url, content=content, headers=headers) as answer:
         async for part in answer.aiter_raw():
-            content += part
-            if len(content) > REPLY:
+            received += part
+            if len(received) > most:
                 break
     headers = answer.headers.copy()
     encoding = headers.pop("content-encoding", "")
     headers.pop("content-length", None)
     headers.pop("transfer-encoding", None)
     try:
-        unpacked = unpacked_reply(bytes(content), encoding.strip().lower())
+        unpacked = unpacked_reply(bytes(received), encoding.strip().lower(), most)
     except zlib.error as error:
         raise Failure("transient", f"connection failed: {error}") from error
     except ValueError as error:  # it would be as large the next time
