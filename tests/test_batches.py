@@ -170,7 +170,7 @@ def test_two_who_wait_for_one_batch_buy_nothing_twice(store, batched, monkeypatc
     fake.faults = lambda i, body: "400-temperature" if "temperature" in body else None
     model = replace(model, provider=replace(model.provider, deadline=0.5))
     asked, other = questions(model, 5, temperature=0), Store(store.path, store.recorded_folders[0])
-    send, look = batches.Batches._send, batches.Batches._look
+    send, look = batches.Batched._send_all, batches.Batched._look
 
     async def slow(*what):
         await asyncio.sleep(1)
@@ -187,8 +187,8 @@ def test_two_who_wait_for_one_batch_buy_nothing_twice(store, batched, monkeypatc
             one, two = await client.gather(each.chat_all(asked, None) for each in (first, second))
             return {r.status for r in one + two}
 
-    monkeypatch.setattr(batches.Batches, "_send", slow)
-    monkeypatch.setattr(batches.Batches, "_look", late)
+    monkeypatch.setattr(batches.Batched, "_send_all", slow)
+    monkeypatch.setattr(batches.Batched, "_look", late)
     assert within(store, both, batch=True) == {"ok"} and len(fake.batches) == 2
     assert cost(store) == pytest.approx(fake.dollars) and not count(store, "claims")
 

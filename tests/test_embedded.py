@@ -26,6 +26,7 @@ from test_cli import selfeval
 from test_client import ask as ask_client
 from test_client import within
 
+import selfeval as se
 from selfeval import DATA
 from selfeval.errors import InputError, ProviderError
 from selfeval.providers import embedded
@@ -392,7 +393,7 @@ def test_an_entry_is_a_file_or_a_provider_s_model_and_not_both(registry, entry):
 def test_a_listed_file_that_is_not_there_costs_nobody_else_anything(registry):
     registry("models:\n  - {id: mine/a, gguf: nowhere.gguf, display: A}\n")
     assert get("local/smollm2-135m").display == "SmolLM2"
-    listed = embedded.list_models().set_index("model")
+    listed = se.list_models().set_index("model")
     assert listed.loc["mine/a", "needs"] == "see `selfeval doctor`"
     assert listed.loc["mine/a", ["usd_input", "usd_output"]].tolist() == [0, 0]
     with pytest.raises(InputError, match=r"GGUF file .*nowhere\.gguf cannot be read"):

@@ -12,25 +12,31 @@ import json
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from selfeval.bounds import MB
-from selfeval.errors import is_amount, is_count
-from selfeval.providers.budget import Ceiling
-from selfeval.providers.endpoint import Call, Endpoint, adapted_parameters, is_refused
+from selfeval.errors import InputError, is_amount, is_count
+from selfeval.providers.askers import Account, Paid
+from selfeval.providers.endpoint import Call, is_refused
+from selfeval.providers.experience import adapted_parameters
 from selfeval.providers.leases import BATCH, has_ended, own_name
-from selfeval.providers.models import Model
+from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import Again, Failure, as_dict, read_body, read_reply
-from selfeval.providers.request import Response, canonical, request_key
+from selfeval.providers.request import Request, Response, canonical, request_key
 from selfeval.providers.routes import send
+from selfeval.providers.store import Store
 
 # requests of a batch, by its provider's `batch`; 200 MB are the most, too
 MOST = {
     "inline": 5_000,
     "files": 20_000,
 }
+# `there`: the provider's name for a batch, whose requests are the claims that it owns; refused:
+# parameters left out
+TABLE = """CREATE TABLE IF NOT EXISTS batches
+    (id TEXT PRIMARY KEY, there, model TEXT, state TEXT, owner TEXT, since REAL, refused)"""
 POLL = 20.0  # seconds between two looks at what is on its way
 FIRST = 2.0  # seconds before the second look; each later wait is twice as long, up to POLL
 PASSES = 100  # of the event loop without a new question: nobody has one before replies come
@@ -47,78 +53,80 @@ FORM = (  # of a file that is sent
 FREE = "`selfeval store forget-batch {}` frees its requests to be sent again"
 
 
-class Batches(Endpoint):
-    """One provider in one event loop that is asked in batches of one model and one form of reply.
+class Batched(Paid):
+    """Buys the replies of one provider in batches of one model and one form of reply.
 
-    Where the client does not ask in batches, only those that are on their way are waited for.
+    sends: whether what is not on its way goes out in batches; else it is asked one by one, and only
+    the batches of others are waited for.
     """
 
-    def __init__(self, *how):
-        super().__init__(*how)
-        self._asked: set[str] = set()  # keys that a call has in a batch
+    def __init__(self, provider: Provider, account: Account, *, sends: bool):
+        super().__init__(provider, account)
+        self.sends = sends
         self._waiting: dict[tuple, list[Call]] = defaultdict(list)
-        self._running: dict[
-            str, asyncio.Task
-        ] = {}  # by our name of a batch: what `_follow` returns; "": of `_share`
+        self._sharing: asyncio.Task | None = None  # of `_share`
+        self._running: dict[str, asyncio.Task] = {}  # by the owner of the claims: of `_follow`
         self._quiet = 0
-        self._claiming = asyncio.Semaphore(1 if self.batch else 10_000)
-
-    def place(self, model: Model):
-        """Hold a place in flight; in batches there is one for every call."""
-        return contextlib.nullcontext() if self.batch else super().place(model)
+        self._claiming = asyncio.Lock()
+        self._twins: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of equal requests
 
     async def close(self) -> None:
-        """Leave batches to whoever asks next, and close the HTTP client."""
+        """Leave batches to whoever asks next, and close connections."""
         for task in self._running.values():
             task.cancel()
+        if self._sharing:
+            self._sharing.cancel()
         await super().close()
 
-    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> dict | None:
+    async def ask(self, request: Request) -> Response:
+        """Return the reply to a request; of equal ones the first goes out."""
+        if not self.sends:
+            return await super().ask(request)
+        async with self._twins[request.key]:
+            return await super().ask(request)
+
+    def _place(self, model: Model):
+        """Hold a place in flight; in batches there is one for every call."""
+        return contextlib.nullcontext() if self.sends else super()._place(model)
+
+    async def _lease(self, call: Call) -> dict | None:
         """Wait until this call is ours to send or in a batch (None), or its reply is stored."""
-        # by its twin, whose reply may come tomorrow
-        while self.batch and call.key in self._asked:  # noqa: ASYNC110
-            await asyncio.sleep(POLL)
-        self._asked.add(call.key)
-        if ceiling and self.batch and call.model.price is None:
+        found: Any
+        if self.sends:
+            call.amount /= 2
+            found = await self._lease_in_turn(call)
+        else:
+            found = await super()._lease(call)
+        if isinstance(found, dict):
+            return found
+        if found:
+            call.owner = found
+            if found not in self._running:
+                self._run(found, self._follow(found))
+        return None
+
+    async def _lease_in_turn(self, call: Call) -> Any:
+        """Do as `_lease`: one call at a time asks whether there is room under the ceiling."""
+        ceiling = self.account.ceiling
+        if ceiling and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
         # what is on its way needs no room: its reply makes some for others
         with self.store.read() as store:
             query = "SELECT 1 FROM claims WHERE key = ? AND owner LIKE ?"
-            sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
-        # one at a time asks whether there is room
-        async with contextlib.nullcontext() if sent else self._claiming:
-            found = await self.store.claim(call.key, ceiling, amount / (1 + self.batch))
-        if isinstance(found, dict):
-            self._asked.discard(call.key)
-            return found
-        if found:
-            call.batch = self._running.get(found) or asyncio.create_task(
-                self._follow(found), name=BATCH + found
-            )
-            self._running[found] = call.batch
-        elif self.batch:
-            form = canonical(call.given.get("response_format") or {})
-            self._waiting[call.model.id, form].append(call)
-            self._quiet, self._running[""] = (
-                0,
-                self._running.get("") or asyncio.create_task(self._share()),
-            )
-        return None
+            is_sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
+        async with contextlib.nullcontext() if is_sent else self._claiming:
+            return await super()._lease(call)
 
-    async def ask(self, call: Call) -> Response:
+    async def _send(self, call: Call) -> Response:
         """Return the reply that a call's batch brought.
 
         `Again` says that it is to be claimed and sent once more.
         """
-        try:
-            if not (call.batch or self.batch):
-                return await super().ask(call)
-            if not call.batch:
-                await asyncio.shield(self._running[""])  # which makes a batch of it
-            its_batch: Any = call.batch
-            results, refused = await asyncio.shield(its_batch)
-        finally:
-            self._asked.discard(call.key)
+        if call.owner == own_name():
+            if not self.sends:
+                return await super()._send(call)
+            await self._go_out(call)
+        results, refused = await asyncio.shield(self._running[call.owner])
         sent, adapted = adapted_parameters(refused, call.parameters, call.given)
         answer = results.answers.get(request_key(call.key), results.why)
         try:
@@ -127,8 +135,22 @@ class Batches(Endpoint):
             return read_reply(answer, call.model.in_batches(), attempts=1, adapted=adapted)
         except Failure as failure:
             self.store.record_attempt(call.key, failure.outcome, failure.detail)
-            if self._adapt(call, sent, failure):
+            if self.known[call.model.id].adapt(call, sent, failure):
                 raise Again("again", failure.detail) from None
+            raise
+
+    async def _go_out(self, call: Call) -> None:
+        """Wait until a call is in a batch, with all that waits then."""
+        form = canonical(call.given.get("response_format") or {})
+        waiting = self._waiting[call.model.id, form]
+        waiting.append(call)
+        self._quiet = 0
+        self._sharing = self._sharing or asyncio.create_task(self._share())
+        try:
+            await asyncio.shield(self._sharing)
+        except asyncio.CancelledError:
+            if call.owner == own_name():
+                waiting.remove(call)
             raise
 
     # a batch, from its calls to its lines
@@ -140,34 +162,36 @@ class Batches(Endpoint):
             await asyncio.sleep(0)
         waiting = self._waiting
         self._waiting = defaultdict(list)
-        self._running.pop("")
+        self._sharing = None
+        most = MOST[str(self.provider.batch)]
         for calls in waiting.values():
-            calls = [call for call in calls if call.key in self._asked]  # others were interrupted
-            for i in range(0, len(calls), most := MOST[str(self.provider.batch)]):
+            for i in range(0, len(calls), most):
                 self._begin(calls[i : i + most])
 
     def _begin(self, calls: list[Call]) -> None:
         """Make one batch of calls: commit what is about to be sent, then send it."""
         batch = uuid.uuid4().hex[:16]
+        owner = BATCH + batch
         model = calls[0].model
+        refused = dict(self.known[model.id].refused)
         lines = []
-        refused = self.known[model.id].refused
         for call in calls:
             sent, _ = adapted_parameters(refused, call.parameters, call.given)
             lines.append({"custom_id": request_key(call.key), "body": call.body(sent)})
         row = (batch, None, model.id, "open", own_name(), time.time(), json.dumps(refused))
         with self.store.change() as store:
+            store.execute(TABLE)
             store.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            store.executemany(
-                "UPDATE claims SET owner = ? WHERE key = ?", [(BATCH + batch, c.key) for c in calls]
-            )
-        self._running[batch] = asyncio.create_task(
-            self._send(batch, model.api_name, lines), name=BATCH + batch
-        )
+            query = "UPDATE claims SET owner = ? WHERE key = ?"
+            store.executemany(query, [(owner, call.key) for call in calls])
         for call in calls:
-            call.batch = self._running[batch]
+            call.owner = owner
+        self._run(owner, self._send_all(batch, model.api_name, lines))
 
-    async def _send(self, batch: str, model: str, lines: list[dict]) -> tuple["Results", dict]:
+    def _run(self, owner: str, following: Coroutine) -> None:
+        self._running[owner] = asyncio.create_task(following)
+
+    async def _send_all(self, batch: str, model: str, lines: list[dict]) -> tuple["Results", dict]:
         """Send a batch, and return what `_follow` does."""
         there = None
         try:
@@ -175,14 +199,14 @@ class Batches(Endpoint):
         except Failure as failure:
             status = failure.status or 408
             if is_refused(failure) or (300 <= status < 500 and status != 408):  # it was not taken
-                self.store.forget_batch(batch)
+                forget(self.store, batch)
                 raise Failure("rejected", failure.detail) from failure
         finally:
             with self.store.change() as store:  # nobody is sending it now
                 store.execute(
                     "UPDATE batches SET there = ?, owner = '' WHERE id = ?", (there, batch)
                 )
-        return await self._follow(batch)
+        return await self._follow(BATCH + batch)
 
     async def _make(self, batch: str, model: str, lines: list[dict]) -> str | None:
         """Make a batch of lines; return the provider's name for it."""
@@ -197,11 +221,12 @@ class Batches(Endpoint):
         made = await self._json("batches", content=json.dumps(body).encode())
         return made.get("id")
 
-    async def _follow(self, batch: str) -> tuple["Results", dict]:
-        """Return the results of a batch, and the parameters that were left out of it.
+    async def _follow(self, owner: str) -> tuple["Results", dict]:
+        """Return the results of the batch that owns claims, and the parameters left out of it.
 
         Waits until the batch has ended, however long that takes.
         """
+        batch = owner.removeprefix(BATCH)
         missed = 0
         wait = min(FIRST, POLL)
         while True:
@@ -217,7 +242,7 @@ class Batches(Endpoint):
                     there = await self._look_up(batch, since)
                     missed += not there
                 if missed > 1:  # what arrived is listed by now
-                    self.store.forget_batch(batch)
+                    forget(self.store, batch)
                 if there and (results := await self._look(there)):
                     return results, json.loads(refused)
             except Failure as failure:
@@ -292,7 +317,7 @@ class Batches(Endpoint):
             return await send(client, url, content, method=method, kind=kind, most=MOST_BYTES)
 
         try:
-            answer = await self._exchange(exchange, self.provider.deadline)
+            answer = await self.endpoint.exchange(exchange, self.provider.deadline)
         except Failure as failure:
             if failure.outcome == "rejected":  # it is too large
                 failure.outcome = "open"
@@ -300,6 +325,21 @@ class Batches(Endpoint):
         if answer.status_code >= 300:
             read_body(answer, self.provider.read_secrets())  # which raises
         return answer.content
+
+
+def forget(store: Store, batch: str) -> int:
+    """Free the requests of a batch to be sent again.
+
+    Returns how many. Raises `InputError` for an unknown one.
+    """
+    with store.change() as connection:
+        connection.execute(TABLE)
+        query = "UPDATE batches SET state = 'forgotten' WHERE id = ?"
+        if not connection.execute(query, (batch,)).rowcount:
+            rule = f"The store has no batch {batch!r}"
+            raise InputError(f"{rule}; the error of a request names its batch.")
+        query = "DELETE FROM claims WHERE owner = ?"
+        return connection.execute(query, (BATCH + batch,)).rowcount
 
 
 @dataclass

@@ -28,7 +28,7 @@ from selfeval.errors import InputError, ProviderError
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
 from selfeval.providers import dry_runs
 from selfeval.providers.addresses import has_password, is_open_to_readers
-from selfeval.providers.models import Model, Provider, get, models
+from selfeval.providers.models import Model, Provider
 from selfeval.providers.request import is_computed
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -110,43 +110,6 @@ def require(model: Model, batch: bool = False) -> None:
 def _is_sent_in_the_open(provider: Provider) -> bool:
     """Tell whether others can read what goes to a provider, and nobody said that this is meant."""
     return not provider.plain_http and is_open_to_readers(provider.url or "")
-
-
-def list_models():
-    """Return the models of the registry.
-
-    Id, name, provider, price per million tokens, and what it still needs. Those that need nothing
-    can be asked now and come first.
-    """
-    import pandas as pd
-
-    rows = []
-    for model in models().values():
-        price = model.price or {"input": None, "output": None}
-        if model.provider.embedded or model.provider.name == "sim":
-            price = {"input": 0, "output": 0}
-        row = {
-            "model": model.id,
-            "name": model.display,
-            "provider": model.provider.name,
-            "usd_input": price["input"],
-            "usd_output": price["output"],
-            "needs": _needs(model),
-        }
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    needs_something = table["needs"] != ""
-    return table.loc[needs_something.sort_values(kind="stable").index].reset_index(drop=True)
-
-
-def _needs(model: Model) -> str:
-    """Return what is missing before a model can be asked."""
-    try:
-        require(get(model))
-    except (InputError, ProviderError):
-        missing = model.provider.missing_variable
-        return f"set {missing}" if missing else "see `selfeval doctor`"
-    return ""
 
 
 def model_file(provider: Provider) -> Path:

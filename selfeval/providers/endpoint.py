@@ -1,97 +1,33 @@
-"""One provider in one event loop: who may be asked now, how often, and with which parameters."""
+"""One provider in one event loop: who is asked now, how often, and by which connection."""
 
 import asyncio
-import contextlib
 import errno
 import random
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
-from selfeval.providers.budget import Ceiling
+from selfeval.providers.leases import own_name
 from selfeval.providers.limits import RateLimiter
 from selfeval.providers.models import Model, Provider
-from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, adaptation, read_reply
-from selfeval.providers.request import Response, ask_callable
+from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
+from selfeval.providers.request import Response
 from selfeval.providers.routes import route_of
 from selfeval.providers.store import Store
 
-# of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
-ATTEMPTS = 12
-LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
-SCHEMA = "response_format"
-UNPROVEN = 3  # failed calls after which a model that never answered is given up
-IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 
 
-@dataclass
-class Experience:
-    """What is known of one model: whether it is worth another call, and what it takes.
-
-    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. A
-    model that keeps failing is given up for the rest of this client's life.
-    """
-
-    answered: bool = False
-    failed: int = 0  # calls in a row
-    given_up: str | None = None  # why no further call makes sense
-    # parameter -> its other name or value, None: left out
-    refused: dict[str, str | int | None] = field(default_factory=dict)
-    # whether it takes a schema: unknown, taken, or tried without one, since then
-    schema: str = "unknown"
-    # though it is not marked as such; False: its server has no room for it
-    thinks: bool | None = None
-    # held by the one call to a model that never answered
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def check(self) -> None:
-        """Raise `Failure` where no further call makes sense."""
-        if self.given_up:
-            raise Failure("given_up", self.given_up)
-
-    def learn(self, failure: Failure | None) -> None:
-        """Count how a call ended: with a reply (None) or not."""
-        # that request alone: the service is there
-        if failure is None or failure.outcome == "rejected":
-            self.answered = self.answered or failure is None
-            self.failed = 0
-            return
-        self.failed += 1
-        if failure.outcome != "transient" or self.failed >= (
-            IN_A_ROW if self.answered else UNPROVEN
-        ):
-            self.given_up = failure.detail
-
-    def try_in_words(self, sent: dict, failure: Failure) -> bool:
-        """Leave out the JSON schema of one that never took it; return whether to send again.
-
-        Servers refuse it in words of their own. Where the same is refused without it, it was
-        something else, and the schema is sent again.
-        """
-        if failure.status not in (400, 404, 422) or isinstance(failure, NoEndpoint):
-            return False
-        if SCHEMA in sent and self.schema != "taken":
-            self.schema = "tried without"
-            self.refused[SCHEMA] = None
-            return True
-        if self.schema == "tried without":
-            self.schema = "taken"
-            self.refused.pop(SCHEMA)
-        return False
-
-
-@dataclass
+@dataclass(eq=False)
 class Call:
     """One call with its attempts.
 
     key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
-    of prompt and reply, at most. shared: as in `Request`. batch: the task that waits for the batch
-    which has the call; its name is that of the owner of the claim.
+    of prompt and reply, and amount: US dollars, at most. shared: as in `Request`. owner: of its
+    lease.
     """
 
     key: str
@@ -100,10 +36,11 @@ class Call:
     parameters: dict
     given: dict
     tokens: int
+    amount: float = 0.0
     shared: int = 0
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
-    batch: asyncio.Task | None = None
+    owner: str = field(default_factory=own_name)
 
     def body(self, sent: dict) -> dict:
         """Return what goes to the API.
@@ -129,41 +66,26 @@ class Call:
 class Endpoint:
     """One provider in one event loop.
 
-    Its HTTP client, its places in flight, and what it knows of its models. concurrency: calls in
-    flight at most; fewer where the registry gives the provider fewer. batch: whether the client
-    asks in batches.
+    Its HTTP client, and its places in flight. concurrency: calls in flight at most; fewer where the
+    registry gives the provider fewer.
     """
 
-    def __init__(self, provider: Provider, concurrency: int, store: Store, batch: bool = False):
+    def __init__(self, provider: Provider, concurrency: int, store: Store):
         self.provider = provider
-        self.store = store
         self.limiter = RateLimiter(provider, store)
-        self.batch = batch
         self.most = min(concurrency, provider.concurrency)
+        self.places = asyncio.Semaphore(self.most)
         # attempts at a time: as many as may be, and as are
         self.limit = float(self.most)
         self.sending = 0
         # refusals in a row, and the end of the pause that they ask for
         self.throttled = 0
         self.open_at = 0.0
-        self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
-        self._places = asyncio.Semaphore(self.most)
+        self.answered = False  # to any model
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
     # who is next
-
-    @contextlib.asynccontextmanager
-    async def place(self, model: Model):
-        """Hold a place in flight for one call with its attempts, first come, first served."""
-        known = self.known[model.id]
-        async with known.first:
-            if not known.answered:
-                async with self._places:
-                    yield
-                return
-        async with self._places:
-            yield
 
     def _is_closed(self) -> bool:
         """Tell whether attempts have to wait: for the end of a pause, or for a place."""
@@ -198,64 +120,11 @@ class Endpoint:
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
-    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> Any:
-        """Wait until this call is ours to send (None), or its reply is stored (the reply)."""
-        return await self.store.claim(call.key, ceiling, amount)
+    async def send(self, call: Call, sent: dict, adapted: dict | None) -> Response:
+        """Wait for a call's turn, send it once, and read the reply; raise `Failure` without one.
 
-    # what is sent
-
-    def allowed(self, model: Model, parameters: dict) -> dict:
-        """Return parameters as the model is sent them: with room for thinking where it thinks.
-
-        Raises `Failure("given_up", detail)` where the model is not worth another call.
+        sent: its parameters. adapted: what of them is otherwise than asked.
         """
-        self.known[model.id].check()
-        return (
-            model.with_room(parameters)
-            if model.reasoning or self.known[model.id].thinks
-            else parameters
-        )
-
-    def make_room(self, model: Model, parameters: dict) -> bool:
-        """Give a model room for thinking from now on.
-
-        Returns whether that changes what it is sent.
-        """
-        known = self.known[model.id]
-        if (
-            self.provider.embedded
-            or known.thinks is False
-            or model.with_room(parameters) == parameters
-        ):
-            return False
-        known.thinks = True
-        return True
-
-    async def ask(self, call: Call) -> Response:
-        """Return the model's response, or raise the last `Failure`.
-
-        Call it inside of a place of the model. The provider's deadline bounds attempts and back-off
-        in all; a pause that it asked for, or that its rates need, does not count.
-        """
-        if call.model.call:
-            return await self._call(call, call.model.call)
-        await self._connect()  # imports and the start of our own server are not the reply's latency
-        while True:
-            self.known[call.model.id].check()
-            sent, adapted = adapted_parameters(
-                self.known[call.model.id].refused, call.parameters, call.given
-            )
-            try:
-                return await self._attempt(call, sent, adapted)
-            except Failure as failure:
-                self.store.record_attempt(call.key, failure.outcome, failure.detail)
-                if not self._adapt(call, sent, failure):
-                    await self._back_off(call, failure)
-
-    async def _attempt(self, call: Call, sent: dict, adapted: dict | None) -> Response:
-        """Wait for its turn, send the request once, and read the reply."""
-        model = call.model
-        known = self.known[call.model.id]
         await self._turn(call.tokens)
         call.attempts += 1
         left = self.provider.deadline - call.seconds
@@ -267,7 +136,7 @@ class Endpoint:
             answer = await self._post(call.body(sent), seconds)
             latency = round(time.monotonic() - started, 3)
             response = read_reply(
-                answer, model, latency=latency, attempts=call.attempts, adapted=adapted
+                answer, call.model, latency=latency, attempts=call.attempts, adapted=adapted
             )
         except Failure as failure:
             self._say_remedy(failure)
@@ -280,11 +149,7 @@ class Endpoint:
         self.throttled = 0
         self.limit = min(self.most, self.limit + 1 / self.limit)
         self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
-        known.learn(None)
-        if SCHEMA in sent:
-            known.schema = "taken"
-        elif known.schema == "tried without":
-            known.schema = "refused"
+        self.answered = True
         return response
 
     def _say_remedy(self, failure: Failure) -> None:
@@ -293,7 +158,7 @@ class Endpoint:
         What did answer before may heal. A proxy's page about one text (400) is about that text,
         once other texts were answered.
         """
-        if isinstance(failure, NoEndpoint) and any(known.answered for known in self.known.values()):
+        if isinstance(failure, NoEndpoint) and self.answered:
             is_about_text = failure.is_stream or failure.status in (400, 405)
             failure.outcome = "rejected" if is_about_text else "transient"
             return
@@ -333,57 +198,15 @@ class Endpoint:
             return remedy
         return f"{remedy}; most servers want /v1 at its end"
 
-    def _adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
-        """Change what is sent where the model refuses a parameter.
-
-        Returns whether there is something to change.
-        """
-        known = self.known[call.model.id]
-        if failure.outcome == "rejected":
-            if change := adaptation(failure, sent):
-                known.refused |= change
-                return True
-            if call.given != call.parameters and not call.model.reasoning:
-                call.given = call.parameters  # its server has no room for thinking
-                known.thinks = False
-                return True
-        return known.try_in_words(sent, failure)
-
-    async def _back_off(self, call: Call, failure: Failure) -> None:
-        """Wait before the next attempt; raise the failure where there is none."""
-        left = self.provider.deadline - call.seconds
-        if (
-            failure.outcome not in ("transient", "throttled")
-            or call.attempts >= ATTEMPTS
-            or left < LEAST
-        ):
-            self.known[call.model.id].learn(failure)
-            failure.detail += f" (after {call.attempts} attempt{'s' if call.attempts > 1 else ''})"
-            raise failure
-        if failure.outcome == "transient":
-            pause = min(30.0, 2.0 ** (call.attempts - 2), left / 2) * random.uniform(0.5, 1)
-            await asyncio.sleep(pause)
-            call.seconds += pause
-
-    async def _call(self, call: Call, function: Callable) -> Response:
-        """Return the response of the user's function."""
-        response = await ask_callable(function, call.messages, call.parameters)
-        if response.status == "error":
-            failure = Failure("rejected", response.error or "it says no more")
-            self.store.record_attempt(call.key, failure.outcome, failure.detail)
-            raise failure
-        self.known[call.model.id].learn(None)
-        return response
-
     async def _post(self, body: dict, seconds: float):
         async def exchange(client, url):
             return await route_of(body)(client, url, body)
 
-        return await self._exchange(exchange, seconds)
+        return await self.exchange(exchange, seconds)
 
-    async def _exchange(self, exchange: Callable[[Any, Any], Awaitable], seconds: float):
+    async def exchange(self, exchange: Callable[[Any, Any], Awaitable], seconds: float):
         """Return what an exchange with the provider brings, by our HTTP client and its URL."""
-        client = await self._connect()
+        client = await self.connect()
         try:
             async with asyncio.timeout(seconds):
                 return await exchange(client, self._url)
@@ -404,7 +227,7 @@ class Endpoint:
                 raise Failure("fatal", detail) from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
-    async def _connect(self):
+    async def connect(self):
         """Return the HTTP client.
 
         The SDK's own, without its layer that builds every request's headers anew.
@@ -445,23 +268,6 @@ class Endpoint:
         self._client = None
         if client:
             await client.aclose()
-
-
-def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
-    """Return the parameters that are sent, and what of them is otherwise than asked."""
-    sent = {}
-    adapted = {}
-    for name, value in allowed.items():
-        change = refused.get(name, name)
-        if name in refused:
-            adapted[name] = change
-        if isinstance(change, int):
-            sent[name] = change
-        elif change is not None:
-            sent[change] = value
-            if value != parameters[name]:
-                adapted[change] = value
-    return sent, adapted or None
 
 
 def is_refused(error: BaseException | None) -> bool:
