@@ -25,7 +25,7 @@ from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import Again, Failure, as_dict, read_body, read_reply
 from selfeval.providers.request import Request, Response, canonical, request_key
-from selfeval.providers.routes import send
+from selfeval.providers.routes import Answer, send
 from selfeval.providers.store import Store
 
 # requests of a batch, by its provider's `batch`; 200 MB are the most, too
@@ -214,8 +214,8 @@ class Batched(Paid):
         if self.provider.batch == "files":
             whole = "\n".join(json.dumps(line | {"method": "POST", "url": URL}) for line in lines)
             form = FORM.format(batch, whole).encode()
-            kind = f"multipart/form-data; boundary={batch}"
-            file = await self._json("files", content=form, kind=kind)
+            kind = {"Content-Type": f"multipart/form-data; boundary={batch}"}
+            file = await self._json("files", content=form, headers=kind)
             body = {"input_file_id": file.get("id"), "endpoint": URL, "completion_window": "24h"}
             body["metadata"] = {"selfeval": batch}
         made = await self._json("batches", content=json.dumps(body).encode())
@@ -304,7 +304,7 @@ class Batched(Paid):
                 return found
         raise Failure("transient", f"an answer about {path} that is no object in JSON")
 
-    async def _get(self, path: str, *, content=None, kind="application/json", params=None) -> bytes:
+    async def _get(self, path: str, *, content=None, headers=None, params=None) -> bytes:
         """Return what the provider answers about files or batches; content: what is posted.
 
         Raises `Failure`, with the outcome "open" where the answer has more than `MOST_BYTES`.
@@ -314,7 +314,7 @@ class Batched(Paid):
             root = url.path.removesuffix("/chat/completions")
             url = url.copy_with(path=f"{root}/{path}").copy_merge_params(params or {})
             method = "GET" if content is None else "POST"
-            return await send(client, url, content, method=method, kind=kind, most=MOST_BYTES)
+            return await send(client, url, content, method=method, headers=headers, most=MOST_BYTES)
 
         try:
             answer = await self.endpoint.exchange(exchange, self.provider.deadline)
@@ -374,8 +374,6 @@ class Results:
 
 def _read_line(line: bytes | dict, cost: float) -> tuple[str, Any]:
     """Return (key of a request, its HTTP response, or why there is none) of a line of results."""
-    import httpx2
-
     fields: Any = json.loads(line) if isinstance(line, bytes) else line
     answer = as_dict(fields.get("response"))
     if not answer:
@@ -385,5 +383,5 @@ def _read_line(line: bytes | dict, cost: float) -> tuple[str, Any]:
     if cost and "choices" in body:
         body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
     status = answer.get("status_code")
-    content = json.dumps(body)
-    return fields["custom_id"], httpx2.Response(status if is_count(status) else 200, text=content)
+    content = json.dumps(body).encode()
+    return fields["custom_id"], Answer(status if is_count(status) else 200, content)

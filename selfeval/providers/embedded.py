@@ -52,11 +52,6 @@ def url(provider: Provider) -> str:
     model_file(provider)
     state = _state_file(provider)
     if running := _running(state):
-        if _busy(running.removesuffix("/v1"), key(provider)):
-            print(
-                "The embedded model is answering another program; your requests wait their turn.",
-                file=sys.stderr,
-            )
         return running
     with state.with_suffix(".lock").open("w") as lock:
         # of several kernels one starts the server, the others find it
@@ -217,13 +212,6 @@ def _metrics(base: str, key: str) -> dict[str, str]:
     with DIRECT.open(request, timeout=60) as response:
         lines = response.read().decode().splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
-
-
-def _busy(base: str, key: str) -> bool:
-    """Tell whether the server has requests at work; not where it does not say."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return float(_metrics(base, key)["llamacpp:requests_processing"]) > 0
-    return False
 
 
 def _start(provider: Provider, state: Path) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from selfeval.bounds import REPLY, unpacked_reply
 from selfeval.providers.replies import START, Failure, NoEndpoint, read_body
@@ -40,7 +42,7 @@ async def post_likelihood(client, url, body: dict):
         }
         response = await _send(client, url, sent)
         body = read_body(response)
-        return _reply_of(response, body, text, _of_prompt(body, text))
+        return _reply_of(body, text, _of_prompt(body, text))
     tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
     response = await _send(
         client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
@@ -55,9 +57,9 @@ async def post_likelihood(client, url, body: dict):
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
     response = await _send(client, url, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
-        return _reply_of(response, {}, text, [])
+        return _reply_of({}, text, [])
     body = read_body(response)
-    return _reply_of(response, body, text, _of_reply(body, text, len(ids)))
+    return _reply_of(body, text, _of_reply(body, text, len(ids)))
 
 
 def _token_ids(response) -> list[int]:
@@ -86,31 +88,41 @@ async def _send(client, url, body: dict):
     return await send(client, url, json.dumps(body).encode())
 
 
+@dataclass
+class Answer:
+    """What an HTTP response says, unpacked."""
+
+    status_code: int
+    content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the content as a text; what is not UTF-8 is seen as U+FFFD."""
+        return self.content.decode("utf-8", "replace")
+
+
 async def send(
-    client, url, content=None, *, method="POST", kind="application/json", most: int = REPLY
-):
-    """Return the response to a request, of so many bytes at most; kind: of the content."""
+    client, url, content=None, *, method="POST", headers=None, most: int = REPLY
+) -> Answer:
+    """Return the answer to a request, of so many bytes at most."""
     received = bytearray()
-    headers = {"Content-Type": kind}
     async with client.stream(method, url, content=content, headers=headers) as answer:
         async for part in answer.aiter_raw():
             received += part
             if len(received) > most:
                 break
-    headers = answer.headers.copy()
-    encoding = headers.pop("content-encoding", "")
-    headers.pop("content-length", None)
-    headers.pop("transfer-encoding", None)
+    encoding = answer.headers.get("content-encoding", "")
     try:
         unpacked = unpacked_reply(bytes(received), encoding.strip().lower(), most)
     except zlib.error as error:
         raise Failure("transient", f"connection failed: {error}") from error
     except ValueError as error:  # it would be as large the next time
         raise Failure("rejected", str(error)) from error
-    return type(answer)(answer.status_code, content=unpacked, headers=headers)
+    return Answer(answer.status_code, unpacked, answer.headers)
 
 
-def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
+def _reply_of(body: dict, text: str, tokens: list[tuple[str, float]]):
     """Return a response whose reply is the text.
 
     It has its tokens' log-probabilities where all are known.
@@ -120,9 +132,7 @@ def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
     if all(row["logprob"] is not None for row in found):
         choice["logprobs"] = {"content": found}
     body = {name: body.get(name) for name in ("id", "model", "usage")} | {"choices": [choice]}
-    return type(response)(
-        200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
-    )
+    return Answer(200, json.dumps(body).encode())
 
 
 def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:

@@ -158,6 +158,8 @@ class Store:
         try:
             _distrust(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
+            # on its own it would do so after every few hundred replies
+            connection.execute("PRAGMA wal_autocheckpoint=20000")
             self._check(connection)
         except BaseException:
             connection.close()
