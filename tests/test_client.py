@@ -19,7 +19,7 @@ from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.providers import askers, client, endpoint, experience, models, replies
+from selfeval.providers import askers, calls, client, endpoint, models, replies
 from selfeval.providers.client import gather
 from selfeval.providers.models import from_callable, get
 from selfeval.providers.request import Request, Response, canonical, key_of, user
@@ -141,7 +141,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     """What hangs does so for ten times as long as this test may wait."""
     fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=600)
     without_pauses(monkeypatch)
-    monkeypatch.setattr(experience, "IN_A_ROW", 10_000)
+    monkeypatch.setattr(calls, "IN_A_ROW", 10_000)
     places = f"base_url: '{fake.url}', deadline"
     registry(f"providers: {{mine: {{{places}: 60}}, slow: {{{places}: 1.5}}}}")
     asked = [(get("slow:m" if text in SLOW else "mine:m"), text) for text in ("first", *STATUS)]
@@ -331,8 +331,8 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
         node[path[-1]] = mutant
         bodies.append(json.dumps(body))
     monkeypatch.setattr(askers, "ATTEMPTS", 1)
-    monkeypatch.setattr(experience, "UNPROVEN", 10_000)
-    monkeypatch.setattr(experience, "IN_A_ROW", 10_000)
+    monkeypatch.setattr(calls, "UNPROVEN", 10_000)
+    monkeypatch.setattr(calls, "IN_A_ROW", 10_000)
     with Raw(bodies) as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]

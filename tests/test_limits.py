@@ -9,7 +9,7 @@ from conftest import wait_for
 from test_client import Clock, Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
-from selfeval.providers import askers, endpoint, experience, limits
+from selfeval.providers import askers, calls, endpoint, limits
 from selfeval.providers.budget import Ceiling, share
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
@@ -210,7 +210,7 @@ def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store,
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)
     asked = [entry["body"]["model"] for entry in fake.ledger]
-    assert asked.count("m") <= 20 + experience.IN_A_ROW + 4 and asked.count("other") == 60
+    assert asked.count("m") <= 20 + calls.IN_A_ROW + 4 and asked.count("other") == 60
     assert all(r.status == "ok" for r in responses[60:]) and tally.calls == 60 + 60 - tally.failed
 
 

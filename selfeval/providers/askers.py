@@ -6,7 +6,6 @@
 import asyncio
 import contextlib
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,9 +14,9 @@ from typing import Any, Protocol
 
 from selfeval.errors import BudgetError, InputError, StoreError, check_one_of
 from selfeval.providers.budget import Ceiling
+from selfeval.providers.calls import Call
 from selfeval.providers.dry_runs import dollars
-from selfeval.providers.endpoint import Call, Endpoint
-from selfeval.providers.experience import Experience
+from selfeval.providers.endpoint import Endpoint
 from selfeval.providers.leases import own_name
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import Again, Failure
@@ -175,7 +174,7 @@ class Paid:
         self.account = account
         self.store = account.store
         self.endpoint = Endpoint(provider, account.concurrency, account.store)
-        self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
+        self.known = self.endpoint.known
         self._machine: Any = account.machine if provider.embedded else contextlib.nullcontext()
 
     async def close(self) -> None:
@@ -297,21 +296,16 @@ class Paid:
         """
         if call.model.call:
             return await self._call(call)
-        known = self.known[call.model.id]
         await self.endpoint.connect()  # the start of our own server is not the reply's latency
         while True:
-            known.check()
-            sent, adapted = known.sent(call)
             try:
-                response = await self.endpoint.send(call, sent, adapted)
+                return await self.endpoint.send(call)
             except Failure as failure:
+                if failure.outcome == "given_up":
+                    raise
                 self.store.record_attempt(call.key, failure.outcome, failure.detail)
-                if not known.adapt(call, sent, failure):
+                if not self.known[call.model.id].adapt(call, failure):
                     await self._back_off(call, failure)
-            else:
-                known.learn(None)
-                known.note_schema(sent)
-                return response
 
     async def _back_off(self, call: Call, failure: Failure) -> None:
         """Wait before the next attempt; raise the failure where there is none."""

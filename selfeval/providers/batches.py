@@ -19,8 +19,8 @@ from typing import Any
 from selfeval.bounds import MB
 from selfeval.errors import InputError, is_amount, is_count
 from selfeval.providers.askers import Account, Paid
-from selfeval.providers.endpoint import Call, is_refused
-from selfeval.providers.experience import adapted_parameters
+from selfeval.providers.calls import Call
+from selfeval.providers.endpoint import is_refused
 from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import Again, Failure, as_dict, read_body, read_reply
@@ -127,15 +127,15 @@ class Batched(Paid):
                 return await super()._send(call)
             await self._go_out(call)
         results, refused = await asyncio.shield(self._running[call.owner])
-        sent, adapted = adapted_parameters(refused, call.parameters, call.given)
+        call.leave_out(refused)
         answer = results.answers.get(request_key(call.key), results.why)
         try:
             if isinstance(answer, str):
                 raise Failure("rejected", answer)
-            return read_reply(answer, call.model.in_batches(), attempts=1, adapted=adapted)
+            return read_reply(answer, call.model.in_batches(), attempts=1, adapted=call.adapted)
         except Failure as failure:
             self.store.record_attempt(call.key, failure.outcome, failure.detail)
-            if self.known[call.model.id].adapt(call, sent, failure):
+            if self.known[call.model.id].adapt(call, failure):
                 raise Again("again", failure.detail) from None
             raise
 
@@ -176,8 +176,8 @@ class Batched(Paid):
         refused = dict(self.known[model.id].refused)
         lines = []
         for call in calls:
-            sent, _ = adapted_parameters(refused, call.parameters, call.given)
-            lines.append({"custom_id": request_key(call.key), "body": call.body(sent)})
+            call.leave_out(refused)
+            lines.append({"custom_id": request_key(call.key), "body": call.body()})
         row = (batch, None, model.id, "open", own_name(), time.time(), json.dumps(refused))
         with self.store.change() as store:
             store.execute(TABLE)

@@ -31,7 +31,7 @@ from selfeval.providers import dry_runs, embedded, ends
 from selfeval.providers.askers import Account, Asker, Paid, Simulated, Tally
 from selfeval.providers.batches import Batched
 from selfeval.providers.budget import Ceiling
-from selfeval.providers.experience import Experience
+from selfeval.providers.calls import Experience
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, is_computed, read_again
 from selfeval.providers.store import Store

@@ -4,63 +4,21 @@ import asyncio
 import errno
 import random
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
-from selfeval.providers.leases import own_name
+from selfeval.providers.calls import Call, Experience
 from selfeval.providers.limits import RateLimiter
-from selfeval.providers.models import Model, Provider
+from selfeval.providers.models import Provider
 from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
 from selfeval.providers.request import Response
 from selfeval.providers.routes import route_of
 from selfeval.providers.store import Store
 
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
-
-
-@dataclass(eq=False)
-class Call:
-    """One call with its attempts.
-
-    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
-    of prompt and reply, and amount: US dollars, at most. shared: as in `Request`. owner: of its
-    lease.
-    """
-
-    key: str
-    model: Model
-    messages: list[dict]
-    parameters: dict
-    given: dict
-    tokens: int
-    amount: float = 0.0
-    shared: int = 0
-    attempts: int = 0
-    seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
-    owner: str = field(default_factory=own_name)
-
-    def body(self, sent: dict) -> dict:
-        """Return what goes to the API.
-
-        Where the model has a cache that is told what to keep, with that marked.
-        """
-        messages = [*self.messages]
-        if self.shared and self.model.cache_control:
-            first = int(messages[0]["role"] == "system")
-            text = messages[first]["content"]
-            kept = {
-                "type": "text",
-                "text": text[: self.shared],
-                "cache_control": {"type": "ephemeral"},
-            }
-            messages[first] = {
-                "role": "user",
-                "content": [kept, {"type": "text", "text": text[self.shared :]}],
-            }
-        return {"model": self.model.api_name, "messages": messages, **sent}
 
 
 class Endpoint:
@@ -81,7 +39,7 @@ class Endpoint:
         # refusals in a row, and the end of the pause that they ask for
         self.throttled = 0
         self.open_at = 0.0
-        self.answered = False  # to any model
+        self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
         self._client = self._url = None
         self._connecting = asyncio.Lock()
 
@@ -120,11 +78,9 @@ class Endpoint:
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
-    async def send(self, call: Call, sent: dict, adapted: dict | None) -> Response:
-        """Wait for a call's turn, send it once, and read the reply; raise `Failure` without one.
-
-        sent: its parameters. adapted: what of them is otherwise than asked.
-        """
+    async def send(self, call: Call) -> Response:
+        """Wait for a call's turn, send it once, and read the reply; raise `Failure` without one."""
+        self.known[call.model.id].prepare(call)
         await self._turn(call.tokens)
         call.attempts += 1
         left = self.provider.deadline - call.seconds
@@ -133,10 +89,10 @@ class Endpoint:
             # Half of the time for the first attempt: a hung connection leaves room for a second
             # one.
             seconds = left / 2 if call.attempts == 1 else left
-            answer = await self._post(call.body(sent), seconds)
+            answer = await self._post(call.body(), seconds)
             latency = round(time.monotonic() - started, 3)
             response = read_reply(
-                answer, call.model, latency=latency, attempts=call.attempts, adapted=adapted
+                answer, call.model, latency=latency, attempts=call.attempts, adapted=call.adapted
             )
         except Failure as failure:
             self._say_remedy(failure)
@@ -149,7 +105,7 @@ class Endpoint:
         self.throttled = 0
         self.limit = min(self.most, self.limit + 1 / self.limit)
         self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
-        self.answered = True
+        self.known[call.model.id].succeed(call)
         return response
 
     def _say_remedy(self, failure: Failure) -> None:
@@ -158,7 +114,7 @@ class Endpoint:
         What did answer before may heal. A proxy's page about one text (400) is about that text,
         once other texts were answered.
         """
-        if isinstance(failure, NoEndpoint) and self.answered:
+        if isinstance(failure, NoEndpoint) and any(known.answered for known in self.known.values()):
             is_about_text = failure.is_stream or failure.status in (400, 405)
             failure.outcome = "rejected" if is_about_text else "transient"
             return

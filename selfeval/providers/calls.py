@@ -1,16 +1,77 @@
-"""What is known of one model: whether it is worth another call, and which parameters it takes."""
+"""A call with its parameters, and what is known of the model that it goes to."""
 
 import asyncio
 from dataclasses import dataclass, field
 
 from selfeval.providers.budget import Ceiling
-from selfeval.providers.endpoint import Call
+from selfeval.providers.leases import own_name
+from selfeval.providers.models import Model
 from selfeval.providers.replies import Failure, NoEndpoint, adaptation
 from selfeval.providers.request import Request, estimate
 
 SCHEMA = "response_format"
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
 IN_A_ROW = 8  # failed calls after which a model that did answer is given up
+
+
+@dataclass(eq=False)
+class Call:
+    """One call with its attempts.
+
+    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
+    of prompt and reply, and amount: US dollars, at most. shared: as in `Request`. owner: of its
+    lease. sent: the parameters that are sent. adapted: what of them is otherwise than asked.
+    """
+
+    key: str
+    model: Model
+    messages: list[dict]
+    parameters: dict
+    given: dict
+    tokens: int
+    amount: float = 0.0
+    shared: int = 0
+    attempts: int = 0
+    seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
+    owner: str = field(default_factory=own_name)
+    sent: dict = field(default_factory=dict)
+    adapted: dict | None = None
+
+    def leave_out(self, refused: dict[str, str | int | None]) -> None:
+        """Set what is sent where the model takes some parameters otherwise, or not at all."""
+        self.sent = {}
+        adapted = {}
+        for name, value in self.given.items():
+            change = refused.get(name, name)
+            if name in refused:
+                adapted[name] = change
+            if isinstance(change, int):
+                self.sent[name] = change
+            elif change is not None:
+                self.sent[change] = value
+                if value != self.parameters[name]:
+                    adapted[change] = value
+        self.adapted = adapted or None
+
+    def body(self) -> dict:
+        """Return what goes to the API.
+
+        Where the model has a cache that is told what to keep, with that marked.
+        """
+        messages = [*self.messages]
+        if self.shared and self.model.cache_control:
+            first = int(messages[0]["role"] == "system")
+            text = messages[first]["content"]
+            kept = {
+                "type": "text",
+                "text": text[: self.shared],
+                "cache_control": {"type": "ephemeral"},
+            }
+            messages[first] = {
+                "role": "user",
+                "content": [kept, {"type": "text", "text": text[self.shared :]}],
+            }
+        return {"model": self.model.api_name, "messages": messages, **self.sent}
 
 
 @dataclass
@@ -81,24 +142,25 @@ class Experience:
         self.thinks = True
         return True
 
-    def sent(self, call: Call) -> tuple[dict, dict | None]:
-        """Return the parameters that are sent, and what of them is otherwise than asked."""
-        return adapted_parameters(self.refused, call.parameters, call.given)
+    def prepare(self, call: Call) -> None:
+        """Set what a call sends; raise `Failure` where no further call makes sense."""
+        self.check()
+        call.leave_out(self.refused)
 
-    def adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
-        """Change what is sent where the model refuses a parameter.
+    def adapt(self, call: Call, failure: Failure) -> bool:
+        """Change what is sent where the model refuses a parameter of a call.
 
         Returns whether there is something to change.
         """
         if failure.outcome == "rejected":
-            if change := adaptation(failure, sent):
+            if change := adaptation(failure, call.sent):
                 self.refused |= change
                 return True
             if call.given != call.parameters and not call.model.reasoning:
                 call.given = call.parameters  # its server has no room for thinking
                 self.thinks = False
                 return True
-        return self._try_in_words(sent, failure)
+        return self._try_in_words(call.sent, failure)
 
     def _try_in_words(self, sent: dict, failure: Failure) -> bool:
         """Leave out the JSON schema of one that never took it; return whether to send again.
@@ -117,26 +179,10 @@ class Experience:
             self.refused.pop(SCHEMA)
         return False
 
-    def note_schema(self, sent: dict) -> None:
-        """Take note of a reply to what was sent, with a schema or without."""
-        if SCHEMA in sent:
+    def succeed(self, call: Call) -> None:
+        """Take note of a reply to a call, which was sent with a schema or without."""
+        self.learn(None)
+        if SCHEMA in call.sent:
             self.schema = "taken"
         elif self.schema == "tried without":
             self.schema = "refused"
-
-
-def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
-    """Return the parameters that are sent, and what of them is otherwise than asked."""
-    sent = {}
-    adapted = {}
-    for name, value in allowed.items():
-        change = refused.get(name, name)
-        if name in refused:
-            adapted[name] = change
-        if isinstance(change, int):
-            sent[name] = change
-        elif change is not None:
-            sent[change] = value
-            if value != parameters[name]:
-                adapted[change] = value
-    return sent, adapted or None
