@@ -26,7 +26,6 @@ from selfeval.providers.request import (
     ask_callable,
     canonical,
     seeded,
-    stored_key,
 )
 from selfeval.providers.store import Store
 
@@ -219,16 +218,14 @@ class Paid:
         """
         account = self.account
         known = self.known[request.model.id]
-        key = stored_key(request.key, len(earlier))
         only_thought_before = False
         while True:
             if self.store.failure:  # nothing more is bought once a reply cannot be kept
                 raise self.store.failure
-            call = known.call(key, request, account.ceiling)
-            stored = await self._lease(call)
-            if stored is not None:
+            call = known.call(request, len(earlier), account.ceiling)
+            if stored := await self._lease(call):
                 account.tally.stored += 1
-                return Response.from_dict(stored)
+                return stored
             with contextlib.suppress(Again), self._in_flight(call):
                 response = await self._send(call)
                 self._count(call, response)
@@ -236,13 +233,18 @@ class Paid:
                     only_thought_before = True
                     continue
                 response = replace(response, earlier=earlier) if earlier else response
-                await self.store.put(key, request.identity, response.to_dict(), account.ceiling)
+                reply = response.to_dict()
+                await self.store.put(call.key, request.identity, reply, account.ceiling)
                 account.tally.again += bool(earlier) + only_thought_before
                 return response
 
-    async def _lease(self, call: Call) -> dict | None:
+    async def _lease(self, call: Call) -> Response | None:
         """Wait until a call is ours to send (None), or its reply is stored (the reply)."""
-        return await self.store.claim(call.key, self.account.ceiling, call.amount)
+        found = await self.store.claim(call.key, self.account.ceiling, call.amount)
+        if isinstance(found, dict):
+            return Response.from_dict(found)
+        call.owner = found or call.owner
+        return None
 
     @contextlib.contextmanager
     def _in_flight(self, call: Call) -> Iterator[None]:
@@ -294,6 +296,9 @@ class Paid:
         The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or
         that its rates need, does not count.
         """
+        if call.owner != own_name():
+            remedy = f"put `batch` back into the entry of `{self.provider.name}` in the registry"
+            raise Failure("open", f"the request went out in the {call.owner}; {remedy}")
         if call.model.call:
             return await self._call(call)
         await self.endpoint.connect()  # the start of our own server is not the reply's latency

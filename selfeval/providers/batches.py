@@ -89,24 +89,11 @@ class Batched(Paid):
         """Hold a place in flight; in batches there is one for every call."""
         return contextlib.nullcontext() if self.sends else super()._place(model)
 
-    async def _lease(self, call: Call) -> dict | None:
+    async def _lease(self, call: Call) -> Response | None:
         """Wait until this call is ours to send or in a batch (None), or its reply is stored."""
-        found: Any
-        if self.sends:
-            call.amount /= 2
-            found = await self._lease_in_turn(call)
-        else:
-            found = await super()._lease(call)
-        if isinstance(found, dict):
-            return found
-        if found:
-            call.owner = found
-            if found not in self._running:
-                self._run(found, self._follow(found))
-        return None
-
-    async def _lease_in_turn(self, call: Call) -> Any:
-        """Do as `_lease`: one call at a time asks whether there is room under the ceiling."""
+        if not self.sends:
+            return await super()._lease(call)
+        call.amount /= 2
         ceiling = self.account.ceiling
         if ceiling and call.model.price is None:
             ceiling.learn(call.model, None)  # nobody knows what a whole batch would cost
@@ -114,6 +101,7 @@ class Batched(Paid):
         with self.store.read() as store:
             query = "SELECT 1 FROM claims WHERE key = ? AND owner LIKE ?"
             is_sent = store.execute(query, (call.key, f"{BATCH}%")).fetchone()
+        # one call at a time asks whether there is room
         async with contextlib.nullcontext() if is_sent else self._claiming:
             return await super()._lease(call)
 
@@ -126,6 +114,8 @@ class Batched(Paid):
             if not self.sends:
                 return await super()._send(call)
             await self._go_out(call)
+        if call.owner not in self._running:
+            self._run(call.owner, self._follow(call.owner))
         results, refused = await asyncio.shield(self._running[call.owner])
         call.leave_out(refused)
         answer = results.answers.get(request_key(call.key), results.why)

@@ -7,7 +7,7 @@ from selfeval.providers.budget import Ceiling
 from selfeval.providers.leases import own_name
 from selfeval.providers.models import Model
 from selfeval.providers.replies import Failure, NoEndpoint, adaptation
-from selfeval.providers.request import Request, estimate
+from selfeval.providers.request import Request, estimate, stored_key
 
 SCHEMA = "response_format"
 UNPROVEN = 3  # failed calls after which a model that never answered is given up
@@ -112,10 +112,10 @@ class Experience:
         ):
             self.given_up = failure.detail
 
-    def call(self, key: str, request: Request, ceiling: Ceiling | None) -> Call:
+    def call(self, request: Request, number: int, ceiling: Ceiling | None) -> Call:
         """Return a request as a call: with room for thinking where the model thinks.
 
-        Raises `Failure` where no further call makes sense.
+        number: of earlier replies to it. Raises `Failure` where no further call makes sense.
         """
         self.check()
         model = request.model
@@ -125,6 +125,7 @@ class Experience:
             given = model.with_room(parameters)
         tokens = estimate(messages, given, model)
         amount = ceiling.at_most(model, *tokens) if ceiling else 0.0
+        key = stored_key(request.key, number)
         return Call(key, model, messages, parameters, given, sum(tokens), amount, request.shared)
 
     def make_room(self, call: Call) -> bool:

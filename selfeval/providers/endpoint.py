@@ -6,6 +6,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from selfeval.providers import embedded
@@ -15,7 +16,7 @@ from selfeval.providers.limits import RateLimiter
 from selfeval.providers.models import Provider
 from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
 from selfeval.providers.request import Response
-from selfeval.providers.routes import route_of
+from selfeval.providers.routes import post
 from selfeval.providers.store import Store
 
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
@@ -89,7 +90,7 @@ class Endpoint:
             # Half of the time for the first attempt: a hung connection leaves room for a second
             # one.
             seconds = left / 2 if call.attempts == 1 else left
-            answer = await self._post(call.body(), seconds)
+            answer = await self.exchange(partial(post, body=call.body()), seconds)
             latency = round(time.monotonic() - started, 3)
             response = read_reply(
                 answer, call.model, latency=latency, attempts=call.attempts, adapted=call.adapted
@@ -153,12 +154,6 @@ class Endpoint:
         if VERSION.search(provider.address):
             return remedy
         return f"{remedy}; most servers want /v1 at its end"
-
-    async def _post(self, body: dict, seconds: float):
-        async def exchange(client, url):
-            return await route_of(body)(client, url, body)
-
-        return await self.exchange(exchange, seconds)
 
     async def exchange(self, exchange: Callable[[Any, Any], Awaitable], seconds: float):
         """Return what an exchange with the provider brings, by our HTTP client and its URL."""

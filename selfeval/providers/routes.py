@@ -9,6 +9,20 @@ from selfeval.bounds import REPLY, unpacked_reply
 from selfeval.providers.replies import START, Failure, NoEndpoint, read_body
 
 
+@dataclass
+class Answer:
+    """What an HTTP response says, unpacked."""
+
+    status_code: int
+    content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the content as a text; what is not UTF-8 is seen as U+FFFD."""
+        return self.content.decode("utf-8", "replace")
+
+
 async def post_likelihood(client, url, body: dict):
     """Return the response to a request for the log-likelihood of a text.
 
@@ -78,28 +92,16 @@ def _token_ids(response) -> list[int]:
         ) from None
 
 
-def route_of(body: dict):
-    """Return how a request is sent: to the chat, or for a likelihood."""
-    return post_likelihood if "likelihood" in body else _send
+async def post(client, url, body: dict) -> Answer:
+    """Return the answer to a request: to the chat, or for a likelihood."""
+    if "likelihood" in body:
+        return await post_likelihood(client, url, body)
+    return await _send(client, url, body)
 
 
-async def _send(client, url, body: dict):
-    """Return the response to a request that posts an object in JSON."""
+async def _send(client, url, body: dict) -> Answer:
+    """Return the answer to a request that posts an object in JSON."""
     return await send(client, url, json.dumps(body).encode())
-
-
-@dataclass
-class Answer:
-    """What an HTTP response says, unpacked."""
-
-    status_code: int
-    content: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """Return the content as a text; what is not UTF-8 is seen as U+FFFD."""
-        return self.content.decode("utf-8", "replace")
 
 
 async def send(

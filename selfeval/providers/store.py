@@ -377,8 +377,6 @@ class Store:
                     return None, "who may leave room"
         row = (key, own_name(), time.time(), amount, purse)
         connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", row)
-        if ceiling:
-            ceiling.reserve(connection, amount)
         in_flight.add(f"{self.path} {key}")
         return None, ""
 
