@@ -80,7 +80,7 @@ class Client(contextlib.AbstractAsyncContextManager):
         tallies.append(self.tally)
         ceiling = Ceiling.of(max_cost)
         wanted = read_again(again)
-        self._account = Account(self.store, ceiling, self.tally, self.concurrency, *wanted)
+        self._account = Account(self.store, ceiling, self.tally, concurrency, *wanted)
         self._paid: dict[str, Paid] = {}  # by provider
         # model id -> which endpoints its replies come from
         self.served: dict[str, set[str]] = defaultdict(set)

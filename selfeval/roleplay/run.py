@@ -241,7 +241,7 @@ def _in_the_making(client: Client, jury: Jury) -> int:
     between.
     """
     for model in jury.jurors:
-        if model.provider.embedded:
+        if model.provider.embedded and not client.batch:
             return model.provider.embedded["settings"]["slots"]
     return 2 * client.concurrency
 
