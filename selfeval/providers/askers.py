@@ -234,7 +234,7 @@ class Paid:
                     continue
                 response = replace(response, earlier=earlier) if earlier else response
                 reply = response.to_dict()
-                await self.store.put(call.key, request.identity, reply, account.ceiling)
+                await self.store.put(call.key, request.identity, reply, account.ceiling, call.owner)
                 account.tally.again += bool(earlier) + only_thought_before
                 return response
 

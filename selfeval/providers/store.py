@@ -397,9 +397,14 @@ class Store:
         return abandoned
 
     async def put(
-        self, key: str, request: str, response: dict, ceiling: Ceiling | None = None
+        self,
+        key: str,
+        request: str,
+        response: dict,
+        ceiling: Ceiling | None = None,
+        owner: str | None = None,
     ) -> None:
-        """Store a reply to a canonical request, book its cost and end its claim.
+        """Store a reply to a canonical request, book its cost and end its claim, by default ours.
 
         A reply that cannot be written is put into an export file, which the `StoreError` names.
         """
@@ -412,7 +417,8 @@ class Store:
                 ).rowcount
                 # where several wait for one reply, the first books it
                 cost = response.get("cost") if new else None
-                self._end(connection, key, None, ceiling and ceiling.name, cost)
+                owner = owner or own_name()
+                self._end(connection, key, owner, ceiling and ceiling.name, cost)
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error
@@ -428,7 +434,7 @@ class Store:
         outcome="",
         detail="",
     ) -> None:
-        """Give an owner's claim back without a reply, and note how that came, if an outcome is given.
+        """Give an owner's claim back without a reply, and note how that came, if it is said.
 
         cost: dollars of replies that are not stored. Where the file cannot be written now, the
         claim is left over.
@@ -439,10 +445,9 @@ class Store:
                 self._note(connection, key, outcome, detail)
             self._end(connection, key, owner, ceiling and ceiling.name, cost)
 
-    def _end(self, connection, key: str, owner: str | None, purse, cost: float | None) -> None:
-        """End the claim of an owner, or of anybody, and book what its call cost."""
-        query = "DELETE FROM claims WHERE key = ? AND owner = ifnull(?, owner)"
-        connection.execute(query, (key, owner))
+    def _end(self, connection, key: str, owner: str, purse, cost: float | None) -> None:
+        """End the claim of an owner, and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
         if purse and cost:
             query = (
                 "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + "
