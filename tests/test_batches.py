@@ -331,3 +331,12 @@ def test_results_beyond_a_bound_are_refused_in_a_sentence(store, batched, monkey
     responses, _ = ask(store, questions(model, 3), batch=True)
     assert all("more than 1 MB" in r.error and "forget-batch" in r.error for r in responses)
     assert count(store, "claims") == 3, "the batch may be read once the bound is larger"
+
+
+def test_a_batch_of_a_provider_that_takes_none_any_more_is_not_bought_again(store, batched, monkeypatch):
+    fake, model = batched({0: "stays"})
+    leave_a_batch(fake, store, model, monkeypatch)
+    monkeypatch.setenv("SELFEVAL_BATCH", "")
+    plain = replace(model, provider=replace(model.provider, batch=None))
+    assert all("put `batch` back into the entry" in r.error for r in ask(store, questions(plain, 5))[0])
+    assert {r.status for r in ask(store, questions(model, 5))[0]} == {"ok"} and len(fake.ledger) == 1

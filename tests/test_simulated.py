@@ -9,6 +9,7 @@ from test_client import ask
 
 import selfeval as se
 from selfeval.errors import InputError
+from selfeval.providers import client
 from selfeval.providers.askers import Simulated, Tally
 from selfeval.providers.models import get, models
 from selfeval.providers.request import Request, author_of, user
@@ -166,3 +167,8 @@ def test_what_is_asked_decides_the_part(messages, begins):
 def test_rates_of_two_parts_share_no_name_but_that_of_silence():
     names = [rate for player in PLAYERS.values() for rate in player.RATES]
     assert {name for name in names if names.count(name) > 1} == {"no_answer"}
+
+
+def test_a_client_without_players_says_which_one_has_them():
+    with pytest.raises(InputError, match=r"'sim/good' is simulated; ask it by `selfeval\.Client`"):
+        client.ask(lambda asked: asked.chat(get("sim/good"), CHAT), {})

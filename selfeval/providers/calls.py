@@ -123,9 +123,9 @@ class Experience:
         given = parameters
         if model.reasoning or self.thinks:
             given = model.with_room(parameters)
+        key = stored_key(request.key, number)
         tokens = estimate(messages, given, model)
         amount = ceiling.at_most(model, *tokens) if ceiling else 0.0
-        key = stored_key(request.key, number)
         return Call(key, model, messages, parameters, given, sum(tokens), amount, request.shared)
 
     def make_room(self, call: Call) -> bool:
