@@ -80,7 +80,7 @@ def list_models() -> pd.DataFrame:
     """
     rows = []
     for model in registry.models().values():
-        price = model.price or {"input": None, "output": None}
+        price: Mapping = model.price or {"input": None, "output": None}
         if model.provider.embedded or model.provider.name == "sim":
             price = {"input": 0, "output": 0}
         row = {

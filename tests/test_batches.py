@@ -333,6 +333,17 @@ def test_results_beyond_a_bound_are_refused_in_a_sentence(store, batched, monkey
     assert count(store, "claims") == 3, "the batch may be read once the bound is larger"
 
 
+def test_a_batch_that_the_store_has_lost_is_said_and_can_be_freed(store, batched):
+    _, model = batched()
+    ask(store, [])
+    [asked] = questions(model, 1)
+    with store.change() as connection:
+        connection.execute("INSERT INTO claims VALUES (?, 'batch gone', 0, 0, NULL)", (asked.key,))
+    [response], _ = ask(store, [asked])
+    assert "the store has lost its batch gone; `selfeval store forget-batch gone`" in response.error
+    assert batches.forget(store, "gone") == 1 and ask(store, [asked])[0][0].status == "ok"
+
+
 def test_a_batch_of_a_provider_that_takes_none_any_more_is_not_bought_again(store, batched, monkeypatch):
     fake, model = batched({0: "stays"})
     leave_a_batch(fake, store, model, monkeypatch)

@@ -220,9 +220,13 @@ class Batched(Paid):
         missed = 0
         wait = min(FIRST, POLL)
         while True:
-            with self.store.read() as store:
+            with self.store.change() as store:
+                store.execute(TABLE)
                 query = "SELECT there, state, owner, since, refused FROM batches WHERE id = ?"
-                there, state, owner, since, refused = store.execute(query, (batch,)).fetchone()
+                row = store.execute(query, (batch,)).fetchone()
+            if row is None:
+                raise Failure("open", f"the store has lost its batch {batch}; {FREE.format(batch)}")
+            there, state, owner, since, refused = row
             # not after the deadline alone: a large file may still be on its way
             lost = has_ended(owner, since)
             if state == "forgotten":
@@ -325,11 +329,13 @@ def forget(store: Store, batch: str) -> int:
     with store.change() as connection:
         connection.execute(TABLE)
         query = "UPDATE batches SET state = 'forgotten' WHERE id = ?"
-        if not connection.execute(query, (batch,)).rowcount:
+        known = connection.execute(query, (batch,)).rowcount
+        query = "DELETE FROM claims WHERE owner = ?"
+        freed = connection.execute(query, (BATCH + batch,)).rowcount
+        if not known and not freed:
             rule = f"The store has no batch {batch!r}"
             raise InputError(f"{rule}; the error of a request names its batch.")
-        query = "DELETE FROM claims WHERE owner = ?"
-        return connection.execute(query, (BATCH + batch,)).rowcount
+        return freed
 
 
 @dataclass
@@ -372,6 +378,6 @@ def _read_line(line: bytes | dict, cost: float) -> tuple[str, Any]:
     body = as_dict(answer.get("body"))
     if cost and "choices" in body:
         body["usage"] = {"cost": cost} | as_dict(body.get("usage"))
-    status = answer.get("status_code")
+    status: Any = answer.get("status_code")
     content = json.dumps(body).encode()
     return fields["custom_id"], Answer(status if is_count(status) else 200, content)
