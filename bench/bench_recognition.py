@@ -19,12 +19,12 @@ def planted(seeds: int = 200, prompts: int = 60) -> dict:
     from simulate_coverage import share
 
     from selfeval import stats
-    from selfeval.providers.client import Client
     from selfeval.providers.models import models
     from selfeval.recognition import prompts as recognition_prompts
     from selfeval.recognition import run as recognition_run
     from selfeval.recognition.texts import generate_texts
     from selfeval.records.tables import write_csv
+    from selfeval.simulated import Client
 
     simulated = (model for model in models().values() if model.provider.name == "sim")
     fleet = [model for model in simulated if "role" not in (model.simulation or {})]

@@ -56,6 +56,7 @@ _OFFERED = {
         "measure_jury",
         "measure_existence",
         "controls",
+        "list_models",
     ),
     "records.inspect_logs": ("read_inspect",),
     "profiles.profile": ("profile",),
@@ -77,10 +78,9 @@ _OFFERED = {
         "ModelResponse",
         "ProviderError",
     ),
-    "providers.client": ("Client",),
-    "providers.embedded": ("list_models",),
     "providers.request": ("Request",),
     "results": ("show",),
+    "simulated": ("Client",),
     "secrets": ("visible",),
     "paths": ("output_folder",),
 }
@@ -148,16 +148,13 @@ def __dir__() -> list[str]:
 
 
 def _be_safe_to_read() -> None:
-    """Keep keys out of what a notebook sends, and end a program in a sentence, not forty lines."""
+    """Keep keys out of what a notebook sends, and refuse parameters that no notebook has."""
     shell = None
     if "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
-    errors = import_module("selfeval.errors")
-    if shell is None:
-        sys.excepthook = errors.say
-    else:
+    if shell is not None:
         import_module("selfeval.secrets").guard_kernel(shell)
-        errors.check_injected(shell.user_ns.get("In", ()))
+        import_module("selfeval.errors").check_injected(shell.user_ns.get("In", ()))
 
 
 _be_safe_to_read()

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import pandas as pd
 
 from selfeval import results, stats
-from selfeval.errors import InputError, check_one_of, check_whole, meant_by
+from selfeval.errors import InputError, ProviderError, check_one_of, check_whole, meant_by
 from selfeval.estimates.summaries import silence
 from selfeval.existence import run as existence
 from selfeval.figures.estimates import Estimates, estimates_of
@@ -21,7 +21,8 @@ from selfeval.identity.run import ARMS, run_suite
 from selfeval.paths import check_begins
 from selfeval.providers import dry_runs
 from selfeval.providers import models as registry
-from selfeval.providers.client import Asking, Client, ask, verb
+from selfeval.providers.client import Asking, Client, verb
+from selfeval.providers.embedded import require
 from selfeval.providers.models import Model, can_choose, get_all, several
 from selfeval.recognition import run as recognition_run
 from selfeval.recognition import scoring as recognition_scoring
@@ -56,6 +57,7 @@ from selfeval.roleplay.measures import baselines
 from selfeval.roleplay.scoring import verdict_scores
 from selfeval.roleplay.transcripts import read_conversations, together
 from selfeval.secrets import tell
+from selfeval.simulated import ask
 
 Asked = str | Model | Callable
 Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
@@ -63,6 +65,45 @@ Ids = Asked | Iterable[Asked] | Mapping[str, Callable]
 BY_TEXT = b'{"text_id": 1'
 # the usual condition of `collect_predictions`
 USUAL = Condition(answer="constrained")
+
+
+# --- models
+
+
+@verb
+def list_models() -> pd.DataFrame:
+    """Return the models of the registry.
+
+    Id, name, provider, price per million tokens, and what it still needs. Those that need nothing
+    can be asked now and come first.
+    """
+    rows = []
+    for model in registry.models().values():
+        price: Mapping = model.price or {"input": None, "output": None}
+        if model.provider.embedded or model.provider.name == "sim":
+            price = {"input": 0, "output": 0}
+        row = {
+            "model": model.id,
+            "name": model.display,
+            "provider": model.provider.name,
+            "usd_input": price["input"],
+            "usd_output": price["output"],
+            "needs": _needs(model),
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    needs_something = table["needs"] != ""
+    return table.loc[needs_something.sort_values(kind="stable").index].reset_index(drop=True)
+
+
+def _needs(model: Model) -> str:
+    """Return what is missing before a model can be asked."""
+    try:
+        require(registry.get(model))
+    except (InputError, ProviderError):
+        missing = model.provider.missing_variable
+        return f"set {missing}" if missing else "see `selfeval doctor`"
+    return ""
 
 
 # --- self-recognition

@@ -60,30 +60,30 @@ def _too_much(path: Path, most: int) -> str:
     return f"{path} {rule}; unpack it yourself if you trust it, and name the unpacked file."
 
 
-def unpacked_reply(body: bytes, encoding: str) -> bytes:
+def unpacked_reply(body: bytes, encoding: str, most: int = REPLY) -> bytes:
     """Return the body of an answer without its compression.
 
     encoding: of the answer's header; a client asks for gzip alone. Raises `ValueError` where the
-    body is larger than `REPLY`, `zlib.error` where it is broken.
+    body has more than `most` bytes, `zlib.error` where it is broken.
     """
-    if encoding == "gzip" and 0 < len(body) <= REPLY:
-        body = _unpacked_gzip(body)
+    if encoding == "gzip" and 0 < len(body) <= most:
+        body = _unpacked_gzip(body, most)
     elif encoding not in ("", "identity", "gzip"):
         rule = "and gzip was asked for; have it sent unpacked"
         raise ValueError(f"the answer is packed as {encoding!r:.20}, {rule}")
-    if len(body) > REPLY:
+    if len(body) > most:
         remedy = "ask for shorter replies or fewer log-probabilities"
         raise ValueError(
-            f"the answer has more than {REPLY // MB} MB, the most that is read; {remedy}"
+            f"the answer has more than {most // MB} MB, the most that is read; {remedy}"
         )
     return body
 
 
-def _unpacked_gzip(body: bytes) -> bytes:
+def _unpacked_gzip(body: bytes, most: int) -> bytes:
     """Return what gzip packed, up to one byte more than an answer may have."""
     reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    content = reader.decompress(body, REPLY + 1)
-    if len(content) <= REPLY and not reader.eof:
+    content = reader.decompress(body, most + 1)
+    if len(content) <= most and not reader.eof:
         raise zlib.error("the answer ends in the middle of what gzip packed")
     return content
 

@@ -27,21 +27,12 @@ class SelfevalError(Exception):
 
     On the command line it is one sentence and exit status 1.
     A notebook shows the sentence and the line of the cell that met it, instead of a traceback
-    through this package and the libraries below it, and so does a plain Python program; `%debug`
-    and `pdb.pm()` go into the frames.
+    through this package and the libraries below it; `%debug` goes into the frames.
     """
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints in place of a traceback."""
         return [visible(f"{type(self).__name__}: {self}"), *_line_of_user(self)]
-
-
-def say(kind: type, error: BaseException, frames, before=sys.excepthook) -> None:
-    """Print what ends a program: an error of this package as a sentence, others by `before`."""
-    if isinstance(error, SelfevalError):
-        print(*error._render_traceback_(), sep="\n", file=sys.stderr)
-    else:
-        before(kind, error, frames)
 
 
 def _line_of_user(error: BaseException) -> list[str]:

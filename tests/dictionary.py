@@ -23,6 +23,7 @@ import yaml
 import selfeval as se
 from selfeval.identity.run import Template
 from selfeval.paths import DATA
+from selfeval.providers import batches
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.recordings import opener
 from selfeval.providers.request import Response
@@ -119,7 +120,8 @@ def rows(frame):
 def store_tables():
     """Return {heading: columns} of a new store."""
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Store(Path(folder) / "s.sqlite")) as store:
-        _ = [*store.rows()]
+        with store.change() as made:
+            made.execute(batches.TABLE)
         with contextlib.closing(sqlite3.connect(store.path)) as file:
             names = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {f"store: {name}": [row[1] for row in file.execute(f"PRAGMA table_info({name})")] for name in names}

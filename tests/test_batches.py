@@ -1,6 +1,7 @@
 """Batches from outside: both forms, what goes wrong on the way, kills, and that nothing is bought twice."""
 
 import asyncio
+import gzip
 import json
 import random
 import signal
@@ -169,7 +170,7 @@ def test_two_who_wait_for_one_batch_buy_nothing_twice(store, batched, monkeypatc
     fake.faults = lambda i, body: "400-temperature" if "temperature" in body else None
     model = replace(model, provider=replace(model.provider, deadline=0.5))
     asked, other = questions(model, 5, temperature=0), Store(store.path, store.recorded_folders[0])
-    send, look = batches.Batches._send, batches.Batches._look
+    send, look = batches.Batched._send_all, batches.Batched._look
 
     async def slow(*what):
         await asyncio.sleep(1)
@@ -186,8 +187,8 @@ def test_two_who_wait_for_one_batch_buy_nothing_twice(store, batched, monkeypatc
             one, two = await client.gather(each.chat_all(asked, None) for each in (first, second))
             return {r.status for r in one + two}
 
-    monkeypatch.setattr(batches.Batches, "_send", slow)
-    monkeypatch.setattr(batches.Batches, "_look", late)
+    monkeypatch.setattr(batches.Batched, "_send_all", slow)
+    monkeypatch.setattr(batches.Batched, "_look", late)
     assert within(store, both, batch=True) == {"ok"} and len(fake.batches) == 2
     assert cost(store) == pytest.approx(fake.dollars) and not count(store, "claims")
 
@@ -261,3 +262,92 @@ def test_a_batch_is_looked_at_early_and_then_with_patience(store, batched, monke
     monkeypatch.setattr(asyncio, "sleep", counted)
     ask(store, questions(model, 3), batch=True)
     assert [seconds for seconds in waits if seconds >= batches.FIRST] == [2, 4, 8, 16, 20, 20, 20]
+
+
+def replaced(fake, change):
+    """Let a function change what the server sends of files and batches: (path, bytes) -> bytes."""
+    answer = fake._batched
+
+    def batched(request, raw, rest):
+        sent = answer(request, raw, rest)
+        return web.Response(body=change(request.path, sent.body), status=sent.status, headers=fake.packed)
+
+    fake.packed = {}
+    fake._batched = batched
+
+
+LINES = [b"", b'{"custom_id": "', b'{"response": {}}', b"\xff\xfe", b"[1]", b"[" * 100_000, b'{"custom_id": []}']
+LINES += [b'{"custom_id": {}, "response": {"status_code": ' + b"9" * 5000 + b"}}", b"null"]
+
+
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+def test_a_damaged_line_costs_its_row_alone(store, batched, line):
+    fake, model = batched()
+    form = model.provider.batch
+
+    def change(path, body):
+        if form == "files" and path.endswith("/content"):
+            _, *others = body.split(b"\n")
+            return b"\n".join([line, *others[:1], *others])  # of another row there are two
+        found = json.loads(body)
+        if form == "inline" and found.get("results"):
+            found["results"] = [line.decode("latin-1"), *found["results"][1:2], *found["results"][1:]]
+        return json.dumps(found).encode()
+
+    replaced(fake, change)
+    responses, _ = ask(store, questions(model, 5), batch=True)
+    assert Counter(r.status for r in responses) == {"ok": 4, "error": 1}
+    assert "no reply to this request" in next(r.error for r in responses if r.error)
+    assert not count(store, "claims") and ask(store, questions(model, 5))[1].calls == 1
+
+
+@pytest.mark.parametrize("state", ["paused", None, ["completed"]])
+def test_a_state_that_nobody_knows_is_said_and_the_batch_is_met_again(store, batched, state):
+    fake, model = batched()
+    states = [state]
+
+    def change(path, body):
+        found = {} if path.endswith("/content") else json.loads(body)
+        return json.dumps(found | {"status": states[0]}).encode() if found.get("status") and states else body
+
+    replaced(fake, change)
+    responses, _ = ask(store, questions(model, 3), batch=True)
+    assert all(f"in the state {str(state).lower()!r}" in r.error and "forget-batch" in r.error for r in responses)
+    states.clear()
+    assert {r.status for r in ask(store, questions(model, 3))[0]} == {"ok"} and len(fake.ledger) == 1
+
+
+def test_results_beyond_a_bound_are_refused_in_a_sentence(store, batched, monkeypatch):
+    fake, model = batched()
+    monkeypatch.setattr(batches, "MOST_BYTES", 1_000_000)
+
+    def change(path, body):
+        if path.endswith("/content") or b'"completed"' in body:
+            fake.packed = {"Content-Encoding": "gzip"}
+            return gzip.compress(b" " * 2_000_000 + body)
+        return body
+
+    replaced(fake, change)
+    responses, _ = ask(store, questions(model, 3), batch=True)
+    assert all("more than 1 MB" in r.error and "forget-batch" in r.error for r in responses)
+    assert count(store, "claims") == 3, "the batch may be read once the bound is larger"
+
+
+def test_a_batch_that_the_store_has_lost_is_said_and_can_be_freed(store, batched):
+    _, model = batched()
+    ask(store, [])
+    [asked] = questions(model, 1)
+    with store.change() as connection:
+        connection.execute("INSERT INTO claims VALUES (?, 'batch gone', 0, 0, NULL)", (asked.key,))
+    [response], _ = ask(store, [asked])
+    assert "the store has lost its batch gone; `selfeval store forget-batch gone`" in response.error
+    assert batches.forget(store, "gone") == 1 and ask(store, [asked])[0][0].status == "ok"
+
+
+def test_a_batch_of_a_provider_that_takes_none_any_more_is_not_bought_again(store, batched, monkeypatch):
+    fake, model = batched({0: "stays"})
+    leave_a_batch(fake, store, model, monkeypatch)
+    monkeypatch.setenv("SELFEVAL_BATCH", "")
+    plain = replace(model, provider=replace(model.provider, batch=None))
+    assert all("put `batch` back into the entry" in r.error for r in ask(store, questions(plain, 5))[0])
+    assert {r.status for r in ask(store, questions(model, 5))[0]} == {"ok"} and len(fake.ledger) == 1

@@ -19,11 +19,12 @@ from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.providers import client, endpoint, models, replies
-from selfeval.providers.client import Client, gather
+from selfeval.providers import askers, calls, client, endpoint, models, replies
+from selfeval.providers.client import gather
 from selfeval.providers.models import from_callable, get
 from selfeval.providers.request import Request, Response, canonical, key_of, user
 from selfeval.secrets import redact
+from selfeval.simulated import Client
 
 
 def ask(store, requests, concurrency=16, **options):
@@ -120,7 +121,8 @@ class Clock:
             same = {name: getattr(asyncio, name) for name in dir(asyncio) if not name.startswith("_")}
             if hasattr(module, "asyncio"):
                 monkeypatch.setattr(module, "asyncio", SimpleNamespace(**same | {"sleep": self.sleep}))
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
+            if hasattr(module, "time"):
+                monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
 
 
 # faults ---------------------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     """What hangs does so for ten times as long as this test may wait."""
     fake = server(faults=lambda i, body: said(body) if said(body) in FAULTS else None, hang=600)
     without_pauses(monkeypatch)
-    monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
+    monkeypatch.setattr(calls, "IN_A_ROW", 10_000)
     places = f"base_url: '{fake.url}', deadline"
     registry(f"providers: {{mine: {{{places}: 60}}, slow: {{{places}: 1.5}}}}")
     asked = [(get("slow:m" if text in SLOW else "mine:m"), text) for text in ("first", *STATUS)]
@@ -149,7 +151,7 @@ def test_a_lasting_fault_ends_as_its_status_after_few_attempts_and_is_never_stor
     asked = [said(entry["body"]) for entry in fake.ledger]
     for fault, response in got.items():
         if fault not in SLOW:
-            assert asked.count(fault) == (endpoint.ATTEMPTS if fault in NO_ANSWER else 1)
+            assert asked.count(fault) == (askers.ATTEMPTS if fault in NO_ANSWER else 1)
         assert bool(response.error) == (response.status == "error")
     assert {fault: r.text for fault, r in got.items() if r.text} == {
         "cut": "An answer that was cut o",
@@ -173,7 +175,7 @@ def test_a_service_that_never_answers_is_given_up_after_three_calls(store, serve
     fake = server(faults=lambda i, body: "drop")
     responses, tally = ask(store, questions(mine(registry, fake, deadline=60), 200))
     assert tally.failed == 200 and "connection failed" in responses[0].error
-    assert store.outcomes()["transient"] == len(fake.ledger) == 3 * endpoint.ATTEMPTS
+    assert store.outcomes()["transient"] == len(fake.ledger) == 3 * askers.ATTEMPTS
 
 
 WHAT = {
@@ -221,7 +223,7 @@ def test_a_web_page_of_an_endpoint_that_did_answer_is_asked_again(store, registr
         model = mine(registry, fake, deadline=60)
         responses, _ = ask(store, [Request(model, user(text)) for text in ("first", "second")], concurrency=1)
     assert responses[0].text == "4" and "a web page" in responses[1].error
-    assert len(fake.ledger) == 1 + endpoint.ATTEMPTS
+    assert len(fake.ledger) == 1 + askers.ATTEMPTS
 
 
 def test_a_page_about_one_text_costs_that_text_alone(store, registry):
@@ -328,9 +330,9 @@ def test_a_reply_of_any_shape_is_a_typed_status(store, registry, monkeypatch):
             node = node[key]
         node[path[-1]] = mutant
         bodies.append(json.dumps(body))
-    monkeypatch.setattr(endpoint, "ATTEMPTS", 1)
-    monkeypatch.setattr(endpoint, "UNPROVEN", 10_000)
-    monkeypatch.setattr(endpoint, "IN_A_ROW", 10_000)
+    monkeypatch.setattr(askers, "ATTEMPTS", 1)
+    monkeypatch.setattr(calls, "UNPROVEN", 10_000)
+    monkeypatch.setattr(calls, "IN_A_ROW", 10_000)
     with Raw(bodies) as fake:
         responses, _ = ask(store, questions(mine(registry, fake), len(bodies)), concurrency=8)
     kept = [r for r in responses if r.status != "error"]
@@ -446,7 +448,7 @@ def test_an_error_is_what_its_own_words_say_whatever_stands_beside_it(beside):
 @pytest.mark.parametrize(("faults", "least", "most"), [(["429"], 599, 599.1), (["429-none"] * 3, 7, 10.6)])
 def test_a_pause_is_kept_to_its_end_and_grows_where_none_is_asked_for(store, server, monkeypatch, faults, least, most):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint, replies)
+    clock.put_into(monkeypatch, askers, endpoint, replies)
     server(faults=faults, retry_after=599)
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert (response.status, response.attempts) == ("ok", 1 + len(faults))

@@ -10,7 +10,7 @@ from test_client import Clock, ask, mine, questions
 from test_store import count
 
 import selfeval as se
-from selfeval.providers import batches, endpoint, replies
+from selfeval.providers import askers, batches, endpoint, replies
 from selfeval.providers.models import get
 from selfeval.providers.request import choice_format
 
@@ -122,7 +122,7 @@ def test_fewer_log_probabilities_than_asked_for_are_taken_as_told(words, sent, s
 
 def test_a_wait_of_no_seconds_does_not_end_a_growing_pause(store, server, monkeypatch):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint, replies)
+    clock.put_into(monkeypatch, askers, endpoint, replies)
     server(faults=["429"] * 5, retry_after=0)
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert (response.status, response.attempts) == ("ok", 6) and clock.slept > 1 + 2 + 4 + 8 + 16

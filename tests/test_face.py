@@ -216,13 +216,6 @@ def test_rows_without_what_makes_them_estimates_have_no_figure(result):
         result[["estimate"]].plot()
 
 
-def test_a_plain_program_ends_with_the_sentence_and_its_line(tmp_path):
-    (tmp_path / "mine.py").write_text("import selfeval as se\nprint(se.__version__)\nse.ask_identity('sim/godo')\n")
-    said = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True).stderr
-    assert "did you mean" in said and said.endswith("  in line 3: se.ask_identity('sim/godo')\n"), said
-    assert len(said.splitlines()) == 2
-
-
 # what it costs, and how it ends ---------------------------------------------------------------------------------------
 
 

@@ -38,13 +38,15 @@ FILES = {file.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): fi
 
 
 def imported(name: str, file: Path) -> set[str]:
-    """Return the modules of the package that a file imports, also inside functions."""
+    """Return the modules of the package that a file imports, also inside functions, or by their names in a text."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "selfeval":
             found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.partition(":")[0])  # as `import_module` and `resolve_name` take it
     return {each for each in found if each in FILES and each != name}
 
 

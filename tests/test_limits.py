@@ -9,7 +9,7 @@ from conftest import wait_for
 from test_client import Clock, Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
-from selfeval.providers import endpoint, limits
+from selfeval.providers import askers, calls, endpoint, limits
 from selfeval.providers.budget import Ceiling, share
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
@@ -51,7 +51,7 @@ def test_processes_share_a_rate(store, server, registry):
 
 def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry, monkeypatch):
     clock = Clock()
-    clock.put_into(monkeypatch, endpoint, limits)
+    clock.put_into(monkeypatch, askers, endpoint, limits)
     fake = server()  # a prompt of 3000 letters counts as 1000 and more before, and as 750 and a few after its reply
     model = mine(registry, fake, more=", tokens_per_minute: 60_000, answer_tokens: 100")
     responses, _ = ask(store, [Request(model, user(f"{i} " + "x" * 3000)) for i in range(6)], concurrency=1)
@@ -205,12 +205,12 @@ def test_a_ceiling_is_a_number_of_dollars(store, text, monkeypatch):
 
 
 def test_a_model_that_does_not_come_back_is_given_up_and_the_others_go_on(store, server, registry, monkeypatch):
-    monkeypatch.setattr(endpoint, "ATTEMPTS", 1)
+    monkeypatch.setattr(askers, "ATTEMPTS", 1)
     fake = server(faults=lambda i, body: "500" if i >= 20 and body["model"] == "m" else None)
     bad = mine(registry, fake)
     responses, tally = ask(store, questions(bad, 60) + questions(get("mine:other"), 60), concurrency=4)
     asked = [entry["body"]["model"] for entry in fake.ledger]
-    assert asked.count("m") <= 20 + endpoint.IN_A_ROW + 4 and asked.count("other") == 60
+    assert asked.count("m") <= 20 + calls.IN_A_ROW + 4 and asked.count("other") == 60
     assert all(r.status == "ok" for r in responses[60:]) and tally.calls == 60 + 60 - tally.failed
 
 

@@ -1,5 +1,6 @@
 """Simulated models answer with the rates that were planted, and the same to the same question."""
 
+import asyncio
 import math
 
 import pytest
@@ -8,18 +9,21 @@ from test_client import ask
 
 import selfeval as se
 from selfeval.errors import InputError
+from selfeval.providers import client
+from selfeval.providers.askers import Simulated, Tally
 from selfeval.providers.models import get, models
 from selfeval.providers.request import Request, author_of, user
 from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.texts import build_paraphrase, build_writing
-from selfeval.simulated import PLAYERS, answer
+from selfeval.simulated import PLAYERS
 
 CHAT = [{"role": "user", "content": "Hi! Which model are you?"}]
 FLEET = [m for m in models().values() if m.provider.name == "sim" and "role" not in (m.simulation or {})]
 
 
 def simulated(model, messages, sample=0, seed=0):
-    return answer(Request(model, messages, {}, sample, seed), messages).text
+    request = Request(model, messages, {}, sample, seed)
+    return asyncio.run(Simulated(PLAYERS, Tally()).ask(request)).text
 
 
 def write(author, k):
@@ -163,3 +167,8 @@ def test_what_is_asked_decides_the_part(messages, begins):
 def test_rates_of_two_parts_share_no_name_but_that_of_silence():
     names = [rate for player in PLAYERS.values() for rate in player.RATES]
     assert {name for name in names if names.count(name) > 1} == {"no_answer"}
+
+
+def test_a_client_without_players_says_which_one_has_them():
+    with pytest.raises(InputError, match=r"'sim/good' is simulated; ask it by `selfeval\.Client`"):
+        client.ask(lambda asked: asked.chat(get("sim/good"), CHAT), {})

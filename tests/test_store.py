@@ -31,6 +31,19 @@ def stored(store):
     return {json.loads(request)["messages"][0]["content"] for _, request, _ in store.rows()}
 
 
+def test_a_call_is_one_claim_and_one_put(store, server, registry):
+    server()
+    statements = []
+
+    async def work(client):
+        client.store._connect().set_trace_callback(statements.append)
+        return await client.chat_all(questions(get("openai:m"), 10), None)
+
+    assert {reply.status for reply in within(store, work)} == {"ok"}
+    assert len([text for text in statements if "INSERT" in text]) == 20
+    assert len(statements) <= 5 * 10 + 5, "and one reading and one checkpoint of all"
+
+
 def query(store, text, *values):
     """Ask the file itself."""
     with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as connection:

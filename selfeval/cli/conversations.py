@@ -94,9 +94,9 @@ main.add_command(
 
 def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **options) -> None:
     from selfeval.providers import dry_runs
-    from selfeval.providers.client import ask
     from selfeval.roleplay.published import play as hold_and_judge
     from selfeval.roleplay.shown import render
+    from selfeval.simulated import ask
 
     asking = {name: options.pop(name) for name in ("concurrency", "max_cost")}
 

@@ -17,7 +17,7 @@ from selfeval.providers.models import models as registered
 @main.command()
 def models() -> None:
     """List the registry, models that can be asked now first."""
-    from selfeval.providers.embedded import list_models
+    from selfeval.api import list_models
 
     print_table(list_models())
 

@@ -69,8 +69,10 @@ def forget_batch(batch: str) -> None:
     ID is the one that their errors name. Look first whether the provider lists the batch: what it
     has will be paid for.
     """
+    from selfeval.providers.batches import forget
+
     with _opened() as replies:
-        click.echo(f"{replies.forget_batch(batch)} requests of the batch {batch} can be sent again")
+        click.echo(f"{forget(replies, batch)} requests of the batch {batch} can be sent again")
 
 
 def _add(files: tuple[Path, ...], method: str) -> None:

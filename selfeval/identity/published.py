@@ -14,8 +14,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from selfeval.errors import InputError, ProviderError, check_at_least
+from selfeval.identity import simulated, simulated_attacker
 from selfeval.identity.claims import AFFIRMED
 from selfeval.identity.fields import Fields, as_json
 from selfeval.identity.names import Entity, compare, model_played, who_is
@@ -110,6 +112,12 @@ def is_answer(response: Response) -> bool:
     return response.status not in ("error", "length") and bool(response.text.strip())
 
 
+class _Client(Client):
+    """A client of this evaluation, which knows no others."""
+
+    players: ClassVar = {"attack": simulated_attacker, "identity": simulated}
+
+
 class EvalRunner:
     """Run a configuration of the published form, a file or its content, on models.
 
@@ -149,7 +157,7 @@ class EvalRunner:
         """
 
         async def asked() -> list[Fields]:
-            async with Client(concurrency, again=again, max_cost=max_cost, batch=batch) as client:
+            async with _Client(concurrency, again=again, max_cost=max_cost, batch=batch) as client:
                 waiting = [self.ask(client, model, **options) for model in models]
                 if client.batch:
                     return await gather(waiting)

@@ -1,5 +1,7 @@
 """From a question to its stored reply.
 
-`models` is the registry, `client` asks, `endpoint` is one provider with its `limits`, its `routes`
-and what its `replies` say; `store` keeps every reply, with `leases`, `budget` and `recordings`.
+`models` is the registry. `client` chooses who answers, one of the `askers`: computed, counted by
+`dry_runs`, or paid, one by one or in `batches`. A paid call (`calls`) goes through `endpoint`, one
+provider with its `limits` and its `routes`; `replies` reads what comes back; `store` keeps every
+reply, with `leases`, `budget` and `recordings`.
 """

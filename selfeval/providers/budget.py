@@ -26,9 +26,6 @@ class Ceiling:
         self.most = most
         self._dearest: dict[str, float] = {}  # model id -> its dearest reply so far
         self._unknown: Model | None = None  # whose replies cost nobody knows what
-        # by all claims under it, as long as the store is in this state
-        self._reserved = 0.0
-        self._state: tuple[sqlite3.Connection, int, int] | None = None
 
     @classmethod
     def of(cls, max_cost: float | None = None) -> "Ceiling | None":
@@ -74,10 +71,9 @@ class Ceiling:
 
         Raises `BudgetError` where nothing is in flight.
         """
-        reserved = self._sum_reserved(connection)
-        [spent] = connection.execute(
-            "SELECT total(spent) FROM purses WHERE name = ?", (self.name,)
-        ).fetchone()
+        query = """SELECT (SELECT total(amount) FROM claims WHERE purse = ?1),
+                          (SELECT total(spent) FROM purses WHERE name = ?1)"""
+        reserved, spent = connection.execute(query, (self.name,)).fetchone()
         if not self._unknown and spent < self.most >= spent + reserved + amount - CENT:
             return ""
         query = "SELECT owner FROM claims WHERE purse = ? AND amount > ? LIMIT 1"
@@ -96,25 +92,6 @@ class Ceiling:
             f"${self.most:.6g} are "
             "spent. Every answer so far is stored: run the same again with a higher `max_cost`."
         )
-
-    def _sum_reserved(self, connection: sqlite3.Connection) -> float:
-        """Return what all claims under it reserve; they are added up anew after other changes."""
-        if self._state != _state(connection):
-            self._state = None  # what this transaction changed may be rolled back
-            query = "SELECT total(amount) FROM claims WHERE purse = ?"
-            [self._reserved] = connection.execute(query, (self.name,)).fetchone()
-        return self._reserved
-
-    def reserve(self, connection: sqlite3.Connection, amount: float) -> None:
-        """Take note of a claim that was just made after `holder` found room for it."""
-        self._reserved += amount
-        self._state = _state(connection)
-
-
-def _state(connection: sqlite3.Connection) -> tuple[sqlite3.Connection, int, int]:
-    """Return what differs after any change of the store, by another connection or by this one."""
-    [others] = connection.execute("PRAGMA data_version").fetchone()
-    return connection, others, connection.total_changes
 
 
 def share(max_cost: float | None, hosts: int = 1) -> dict[str, str]:

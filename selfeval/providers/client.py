@@ -6,90 +6,40 @@ Also what verbs share.
 import asyncio
 import contextlib
 import inspect
-import itertools
 import json
 import os
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
-from functools import wraps
-from operator import add
-from pathlib import Path
-from typing import ParamSpec, TypedDict, TypeVar, cast
-
-from selfeval.errors import BudgetError, InputError, StoreError, check_flag, check_whole, meant_by
-from selfeval.providers import dry_runs, embedded, ends
-from selfeval.providers.batches import Batches
-from selfeval.providers.budget import Ceiling
-from selfeval.providers.endpoint import Call, Endpoint
-from selfeval.providers.models import Model
-from selfeval.providers.replies import Again, Failure
-from selfeval.providers.request import (
-    Request,
-    Response,
-    compute,
-    estimate,
-    is_computed,
-    read_again,
-    stored_key,
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
 )
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, ParamSpec, TypedDict, TypeVar, cast
+
+from selfeval.errors import InputError, check_flag, check_whole, meant_by
+from selfeval.providers import dry_runs, embedded, ends
+from selfeval.providers.askers import Account, Asker, Paid, Simulated, Tally
+from selfeval.providers.batches import Batched
+from selfeval.providers.budget import Ceiling
+from selfeval.providers.calls import Experience
+from selfeval.providers.models import Model
+from selfeval.providers.request import Request, Response, is_computed, read_again
 from selfeval.providers.store import Store
 from selfeval.secrets import visible
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass
-class Tally:
-    """What a client did so far.
-
-    calls: replies bought, with their tokens and cost. stored: served from the store. again: of the
-    calls, those that asked for a reply once more.
-    """
-
-    calls: int = 0
-    again: int = 0
-    stored: int = 0
-    simulated: int = 0
-    failed: int = 0
-    tokens: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-
-    def count(self, response: Response) -> None:
-        """Count a reply that was bought."""
-        self.calls += 1
-        self.tokens += response.tokens()
-        self.cached += response.usage.get("cached", 0)
-        self.cost += response.cost or 0.0
-        self.unpriced += response.cost is None
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*map(add, vars(self).values(), vars(other).values()))
-
-    def __str__(self) -> str:
-        parts = [f"{self.calls} model calls"]
-        if self.calls:
-            cached = f", {self.cached} of them cached" if self.cached else ""
-            parts = [f"{self.calls} model calls ({self.tokens} tokens{cached}, {self._money()})"]
-        if self.again:
-            parts.append(f"{self.again} of them asked again")
-        if self.simulated:
-            parts.append(f"{self.simulated} simulated replies")
-        return ", ".join([*parts, f"{self.stored} replies from the store, {self.failed} failed"])
-
-    def _money(self) -> str:
-        """Return what the calls cost, and for how many nobody knows."""
-        known = f"${dry_runs.dollars(self.cost)}"
-        if not self.unpriced:
-            return known
-        unknown = f"price unknown for {self.unpriced} calls"
-        priced = self.calls - self.unpriced
-        return f"{unknown}, {known} for the other {priced}" if priced > 0 else unknown
+WHOLE_BATCH = 1_000_000  # questions in flight where batches take all that wait
 
 
 tallies: list[Tally] = []  # of all clients of this process: a notebook may use several
@@ -109,6 +59,9 @@ class Client(contextlib.AbstractAsyncContextManager):
     `SELFEVAL_MAX_COST` sets no ceiling. batch: ask in batches, as `SELFEVAL_BATCH=1` does.
     """
 
+    # {role: the module that plays it in simulated models}; those of evaluations stand above
+    players: ClassVar[Mapping[str, ModuleType]] = {}
+
     def __init__(
         self,
         concurrency=16,
@@ -121,54 +74,37 @@ class Client(contextlib.AbstractAsyncContextManager):
         check_whole("concurrency", concurrency, 1)
         check_flag("batch", batch)
         self.batch = batch or os.environ.get("SELFEVAL_BATCH") == "1"
-        self._again, self._times = read_again(again)
-        self.concurrency = concurrency
+        self.concurrency = WHOLE_BATCH if self.batch else concurrency
         self.store = store or Store()
         self.tally = Tally()
         tallies.append(self.tally)
-        self.ceiling = Ceiling.of(max_cost)
-        self._endpoints: dict[str, Endpoint] = {}
+        ceiling = Ceiling.of(max_cost)
+        wanted = read_again(again)
+        self._account = Account(self.store, ceiling, self.tally, concurrency, *wanted)
+        self._paid: dict[str, Paid] = {}  # by provider
         # model id -> which endpoints its replies come from
         self.served: dict[str, set[str]] = defaultdict(set)
         self.ends: Counter[str] = Counter()  # unknown reasons why replies ended
-        self._flying = 0  # calls that are sent and not yet stored
-        # two embedded models at once are four times as slow as one after the other
-        self._machine = asyncio.Lock()
 
     async def __aexit__(self, *_) -> None:
         """Close connections and files."""
-        for endpoint in self._endpoints.values():
-            await endpoint.close()
+        for asker in self._paid.values():
+            await asker.close()
         self.store.close()
         _write_progress()
 
-    def given_up(self) -> dict[str, str]:
-        """Return {model id: why} of the models that are not asked any more."""
-        known = {
-            name: found
-            for endpoint in self._endpoints.values()
-            for name, found in endpoint.known.items()
-        }
-        return {name: found.given_up for name, found in known.items() if found.given_up}
-
-    def refused(self) -> dict[str, str]:
-        """Return {model id: the parameters that it does not take as they were asked}."""
-        found = {}
-        for endpoint in self._endpoints.values():
-            for name, known in endpoint.known.items():
-                if known.refused and known.answered:
-                    found[name] = ", ".join(f"`{parameter}`" for parameter in known.refused)
-        return found
+    def experience(self) -> Iterator[tuple[str, Experience]]:
+        """Yield the models that were asked, with what is known of them now."""
+        for asker in self._paid.values():
+            yield from asker.known.items()
 
     async def chat(
         self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters
     ) -> Response:
         """Return one response; a failure is a response with status `error`."""
-        return (
-            await self.chat_all(
-                [Request(model, messages, parameters, sample, seed, False, shared)], label=None
-            )
-        )[0]
+        request = Request(model, messages, parameters, sample, seed, False, shared)
+        [response] = await self.chat_all([request], label=None)
+        return response
 
     async def chat_all(
         self, requests: Sequence[Request], label: str | None = "replies"
@@ -181,16 +117,10 @@ class Client(contextlib.AbstractAsyncContextManager):
         missing, `StoreError` where replies cannot be kept, `BudgetError` once the ceiling of
         `max_cost` is reached and all that was in flight is stored, `ReplayMiss` in replay mode.
         """
-        stored = {}
-        if not dry_runs.passes_over_stored():
-            stored = self.store.look_up(
-                {each.key: each.identity for each in requests if not is_computed(each.model)}
-            )
-        before = {key: Response.from_dict(reply) for key, reply in stored.items()}
-        responses = [self._find_stored(request, before) for request in requests]
+        responses = self._stored(requests)
         missing = [i for i, response in enumerate(responses) if response is None]
-        for model in {requests[i].model.id: requests[i].model for i in missing}.values():
-            embedded.require(model, self.batch)
+        models = {requests[i].model.id: requests[i].model for i in missing}
+        askers = {name: self._asker(model) for name, model in models.items()}
         by_provider = defaultdict(list)
         for i in missing:
             by_provider[requests[i].model.provider.name].append(i)
@@ -199,158 +129,66 @@ class Client(contextlib.AbstractAsyncContextManager):
 
             async def work(indices: Iterator[int]) -> None:
                 for i in indices:
-                    responses[i] = await self._answer(requests[i], before)
+                    request = requests[i]
+                    responses[i] = await askers[request.model.id].ask(request)
                     bar.update()
 
             async with Tasks() as group:
                 for indices in by_provider.values():
                     shared = iter(indices)  # workers pull in order: a server's prefix cache profits
-                    for _ in range(
-                        len(indices) if self.batch else min(self.concurrency, len(indices))
-                    ):
+                    for _ in range(min(self.concurrency, len(indices))):
                         group.create_task(work(shared))
         answered = cast(list[Response], responses)
-        for request, response in zip(requests, answered, strict=True):
-            names = [name for name in (response.served_model, response.served_by) if name]
-            self.served[request.model.id] |= {" via ".join(names)} - {""}
-            if ends.status_of(response.finish_reason) == ends.UNKNOWN:
-                self.ends[str(response.finish_reason)] += 1
+        self._note(requests, answered)
         return answered
 
-    def _find_stored(self, request: Request, stored: dict[str, Response]) -> Response | None:
-        """Return the stored reply.
+    def _stored(self, requests: Sequence[Request]) -> list[Response | None]:
+        """Return the stored replies.
 
         None is for no reply, and for one that is to be asked for again.
         """
-        if (
-            is_computed(request.model)
-            or request.key not in stored
-            or self._wanted_again(request, stored[request.key])
-        ):
-            return None
-        self.tally.stored += 1
-        dry_runs.count_stored(request)
-        return stored[request.key]
-
-    def _wanted_again(self, request: Request, response: Response) -> bool:
-        if (
-            self.store.replay
-            or response.status not in self._again
-            or len(response.earlier) >= self._times
-        ):
-            return False
-        return not (request.cut_counts and response.status == "length" and response.text.strip())
-
-    async def _answer(self, request: Request, stored: dict[str, Response]) -> Response:
-        """Return the response to a request that is not served.
-
-        Computed, a stand-in of a dry run, or bought. What a simulated model or a function of the
-        user's answers is not stored, unless the function says so.
-        """
-        if is_computed(request.model) and not (request.model.call and dry_runs.folder()):
-            self.tally.simulated += 1
-            response = await compute(request)
-            self.tally.failed += response.status == "error"
-            return response
-        if dry_runs.folder():
-            return dry_runs.reply(
-                request, *request.full(), bool(self.batch and request.model.provider.batch)
-            )
-        before = stored.get(request.key)
-        while True:
-            earlier = [*before.earlier, before.status] if before else []
-            before = await self._place(request, earlier)
-            if not self._wanted_again(request, before):
-                return before
-
-    async def _place(self, request: Request, earlier: list[str]) -> Response:
-        """Return the reply to a request, bought or stored meanwhile, or why there is none."""
-        provider = request.model.provider
-        if provider.name not in self._endpoints:
-            kind = Batches if provider.batch else Endpoint
-            self._endpoints[provider.name] = kind(
-                provider, self.concurrency, self.store, self.batch
-            )
-        endpoint = self._endpoints[provider.name]
-        try:
-            async with (
-                endpoint.place(request.model),
-                self._machine if provider.embedded else contextlib.nullcontext(),
-            ):
-                return await self._buy(request, endpoint, earlier)
-        except Failure as failure:
-            self.tally.failed += 1
-            return Response(status="error", error=failure.detail)
-        except (StoreError, BudgetError) as error:
-            # it ends the others, so what is paid for comes first
-            while self._flying:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            raise self.store.failure or error from None
-
-    async def _buy(self, request: Request, endpoint: Endpoint, earlier: list[str]) -> Response:
-        """Claim a request, ask, store the reply.
-
-        What was all thinking is asked for again, with room for that.
-        """
-        model = request.model
-        messages, parameters = request.full()
-        key = stored_key(request.key, len(earlier))
-        only_thought_before = False
-        while True:
-            if self.store.failure:  # nothing more is bought once a reply cannot be kept
-                raise self.store.failure
-            allowed = endpoint.allowed(model, parameters)
-            tokens = estimate(messages, allowed, model)
-            amount = self.ceiling.at_most(model, *tokens) if self.ceiling else 0.0
-            call = Call(key, model, messages, parameters, allowed, sum(tokens), request.shared)
-            stored = await endpoint.claim(call, self.ceiling, amount)
-            if stored is not None:
+        asked = {each.key: each.identity for each in requests if not is_computed(each.model)}
+        stored = {}
+        if not dry_runs.passes_over_stored():
+            stored = self.store.look_up(asked)
+        replies = {key: Response.from_dict(reply) for key, reply in stored.items()}
+        responses: list[Response | None] = []
+        for request in requests:
+            response = None if is_computed(request.model) else replies.get(request.key)
+            if response and self._account.wants_again(request, response):
+                self._account.before[request.key] = response
+                response = None
+            if response:
                 self.tally.stored += 1
-                return Response.from_dict(stored)
-            with contextlib.suppress(Again), self._in_flight(call, amount):
-                response = await endpoint.ask(call)
-                self.tally.count(response)
-                if self.ceiling:
-                    self.ceiling.learn(model, response.cost)
-                may_ask_again = response.only_thought and not only_thought_before
-                if may_ask_again and endpoint.make_room(model, parameters):
-                    only_thought_before = True
-                    used = response.usage.get("completion", "?")
-                    detail = f"all thinking: {used} tokens and no answer, asked with more"
-                    self.store.release(
-                        key, self.ceiling, response.cost, "thinking", detail, call.batch
-                    )
-                    continue
-                response = replace(response, earlier=earlier)
-                await self.store.put(key, request.identity, response.to_dict(), self.ceiling)
-                if earlier:
-                    self.tally.again += 1
-                if only_thought_before:
-                    self.tally.again += 1
-                return response
+                dry_runs.count_stored(request)
+            responses.append(response)
+        return responses
 
-    @contextlib.contextmanager
-    def _in_flight(self, call: Call, amount: float) -> Iterator[None]:
-        """Give a claim back where what is inside fails, unless a batch is on its way.
+    def _asker(self, model: Model) -> Asker:
+        """Return who answers for a model in this mode; raise where nobody can."""
+        provider = model.provider
+        embedded.require(model, self.batch)
+        if is_computed(model) and not (model.call and dry_runs.folder()):
+            if not (model.call or self.players):
+                raise InputError(f"{model.id!r} is simulated; ask it by `selfeval.Client`.")
+            return Simulated(self.players, self.tally)
+        if dry_runs.folder():
+            return dry_runs.Counting(self.batch)
+        if provider.name not in self._paid:
+            asker = Paid(provider, self._account)
+            if provider.batch:
+                asker = Batched(provider, self._account, sends=self.batch)
+            self._paid[provider.name] = asker
+        return self._paid[provider.name]
 
-        No reply of it is stored.
-        """
-        self._flying += 1
-        try:
-            yield
-        except BaseException as error:
-            has_failed = isinstance(error, Failure)
-            cost = 0.0 if has_failed else amount  # the reply to what is broken off may be billed
-            outcome = "abandoned" if isinstance(error, asyncio.CancelledError) else ""
-            is_open = isinstance(error, Failure) and error.outcome == "open"
-            is_with_a_batch = call.batch and (is_open or not has_failed)
-            if not is_with_a_batch:
-                self.store.release(
-                    call.key, self.ceiling, cost, outcome, "broken off without a reply", call.batch
-                )
-            raise
-        finally:
-            self._flying -= 1
+    def _note(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
+        """Take note of who served replies, and of reasons for their ends that nobody knows."""
+        for request, response in zip(requests, responses, strict=True):
+            names = [name for name in (response.served_model, response.served_by) if name]
+            if names:
+                self.served[request.model.id].add(" via ".join(names))
+            if ends.status_of(response.finish_reason) == ends.UNKNOWN:
+                self.ends[str(response.finish_reason)] += 1
 
 
 class Tasks(asyncio.TaskGroup):
@@ -380,20 +218,32 @@ async def gather(coroutines: Iterable[Coroutine]) -> list:
     return [task.result() for task in tasks]
 
 
-def progress(label: str | None, total: int, done: int = 0):
-    """Return a bar for a person, to be used in a `with` and told of each reply by `update()`.
-
-    None for label None.
-    """
+@contextlib.contextmanager
+def progress(label: str | None, total: int, done: int = 0) -> Iterator["Progress"]:
+    """Show a bar to a person, which is told of each reply by `update()`; none for label None."""
     from tqdm.auto import tqdm
 
     # tqdm's notebook class does not look at it
     quiet = label is None or os.environ.get("TQDM_DISABLE") == "1"
-    bar = tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet)
-    if label and os.environ.get("SELFEVAL_PROGRESS"):
-        numbers = itertools.count(done + 1)
-        bar.update = lambda: _write_progress(f"{next(numbers)} of {total} {label}")  # type: ignore
-    return bar
+    with tqdm(total=total, initial=done, desc=label, unit="reply", disable=quiet) as bar:
+        yield Progress(bar, label, total, done)
+
+
+@dataclass
+class Progress:
+    """A bar, and the file of a sweep's run that says the same."""
+
+    bar: Any
+    label: str | None
+    total: int
+    done: int
+
+    def update(self) -> None:
+        """Take note of one more reply."""
+        self.done += 1
+        self.bar.update()
+        if self.label:
+            _write_progress(f"{self.done} of {self.total} {self.label}")
 
 
 def _write_progress(asked: str = "") -> None:
@@ -451,17 +301,17 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def ask(work: Callable[[Client], Awaitable[R]], asking: Asking) -> R:
-    """Return what work with a client returns, or what it would cost.
+def ask(work: Callable[[Any], Awaitable[R]], asking: Asking, kind: type[Client] = Client) -> R:
+    """Return what work with a client of this kind returns, or what it would cost.
 
     In a script, and where a loop runs already.
     """
-    return run(_ask(work, **asking))
+    return run(_ask(work, kind, **asking))
 
 
-async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
+async def _ask(work, kind: type[Client], *, concurrency: int = 16, dry_run: bool = False, **how):
     with dry_runs.counting() if dry_run else contextlib.nullcontext() as folder:
-        async with Client(concurrency, **how) as client:
+        async with kind(concurrency, **how) as client:
             found = await work(client)
         if folder:
             counted = dry_runs.prices(folder)
@@ -470,21 +320,29 @@ async def _ask(work, *, concurrency: int = 16, dry_run: bool = False, **how):
             return counted
     if client.tally != Tally():
         print(client.tally)
-    for model, why in client.given_up().items():
-        print(visible(f"{model} is not asked any more: {why}"))
-    for model, parameters in client.refused().items():
-        print(
-            visible(f"{model} does not take {parameters} as asked; see `adapted` in the records.")
-        )
+    for sentence in _notices(client):
+        print(visible(sentence))
+    return found
+
+
+def _notices(client: Client) -> Iterator[str]:
+    """Yield what a person should know of a client's calls."""
+    models = [*client.experience()]
+    for model, known in models:
+        if known.given_up:
+            yield f"{model} is not asked any more: {known.given_up}"
+    for model, known in models:
+        if known.refused and known.answered:
+            parameters = ", ".join(f"`{parameter}`" for parameter in known.refused)
+            yield f"{model} does not take {parameters} as asked; see `adapted` in the records."
     for model, names in client.served.items():
         if len(names) > 1:
             several = f"{model}, served by {', '.join(sorted(names))}"
-            print(visible(f"{several}: its numbers mix them; docs/models.md pins one."))
+            yield f"{several}: its numbers mix them; docs/models.md pins one."
     for reason, n in client.ends.items():
         which, count = ("replies", "they count") if n > 1 else ("reply", "it counts")
-        shown = visible(reason[:60])
-        print(f"{n} {which} ended for a reason that is not known: `{shown}`; {count} as complete.")
-    return found
+        unknown = f"for a reason that is not known: `{reason[:60]}`"
+        yield f"{n} {which} ended {unknown}; {count} as complete."
 
 
 def run(coroutine):

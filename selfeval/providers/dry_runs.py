@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 from selfeval.errors import did_you_mean
@@ -193,24 +194,30 @@ def dollars(amount: float) -> str:
     return f"{units / 10_000:.4f}"
 
 
-def reply(
-    request: Request, messages: list[dict], parameters: dict, in_batch: bool = False
-) -> Response:
-    """Return a stand-in for the reply to a request, which is counted where it would be bought.
+@dataclass
+class Counting:
+    """Counts requests in a dry run, and buys nothing; batch: what can goes out in batches."""
 
-    Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they can
-    be at most.
-    """
-    text = stand_in(messages, parameters, request.key)
-    there = folder()
-    if there and not is_computed(request.model):
-        counted = _counted(request, messages, parameters, text)
-        _write(there, counted | {"in_batches": int(in_batch)})
-    logprobs = None
-    if "likelihood" in parameters:
-        logprobs = [("", -1.0 - int(request.key[:2], 16))]
-    usage = {"prompt": 0, "completion": 0}
-    return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=logprobs)
+    batch: bool
+
+    async def ask(self, request: Request) -> Response:
+        """Return a stand-in for the reply to a request, which is counted where it would be bought.
+
+        Counted are the tokens of prompt and reply, `low` as they typically are and `high` as they
+        can be at most.
+        """
+        messages, parameters = request.full()
+        text = stand_in(messages, parameters, request.key)
+        there = folder()
+        if there and not is_computed(request.model):
+            in_batches = bool(self.batch and request.model.provider.batch)
+            counted = _counted(request, messages, parameters, text)
+            _write(there, counted | {"in_batches": int(in_batches)})
+        logprobs = None
+        if "likelihood" in parameters:
+            logprobs = [("", -1.0 - int(request.key[:2], 16))]
+        usage = {"prompt": 0, "completion": 0}
+        return Response(text, finish_reason="stop", usage=usage, cost=0.0, logprobs=logprobs)
 
 
 def _counted(request: Request, messages: list[dict], parameters: dict, text: str) -> dict:

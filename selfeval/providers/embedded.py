@@ -28,7 +28,7 @@ from selfeval.errors import InputError, ProviderError
 from selfeval.paths import HOME, INSTALLED, ROOT, replacing
 from selfeval.providers import dry_runs
 from selfeval.providers.addresses import has_password, is_open_to_readers
-from selfeval.providers.models import Model, Provider, get, models
+from selfeval.providers.models import Model, Provider
 from selfeval.providers.request import is_computed
 
 IDLE_SECONDS = float(os.environ.get("SELFEVAL_LOCAL_IDLE", 120))
@@ -52,11 +52,6 @@ def url(provider: Provider) -> str:
     model_file(provider)
     state = _state_file(provider)
     if running := _running(state):
-        if _busy(running.removesuffix("/v1"), key(provider)):
-            print(
-                "The embedded model is answering another program; your requests wait their turn.",
-                file=sys.stderr,
-            )
         return running
     with state.with_suffix(".lock").open("w") as lock:
         # of several kernels one starts the server, the others find it
@@ -110,43 +105,6 @@ def require(model: Model, batch: bool = False) -> None:
 def _is_sent_in_the_open(provider: Provider) -> bool:
     """Tell whether others can read what goes to a provider, and nobody said that this is meant."""
     return not provider.plain_http and is_open_to_readers(provider.url or "")
-
-
-def list_models():
-    """Return the models of the registry.
-
-    Id, name, provider, price per million tokens, and what it still needs. Those that need nothing
-    can be asked now and come first.
-    """
-    import pandas as pd
-
-    rows = []
-    for model in models().values():
-        price = model.price or {"input": None, "output": None}
-        if model.provider.embedded or model.provider.name == "sim":
-            price = {"input": 0, "output": 0}
-        row = {
-            "model": model.id,
-            "name": model.display,
-            "provider": model.provider.name,
-            "usd_input": price["input"],
-            "usd_output": price["output"],
-            "needs": _needs(model),
-        }
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    needs_something = table["needs"] != ""
-    return table.loc[needs_something.sort_values(kind="stable").index].reset_index(drop=True)
-
-
-def _needs(model: Model) -> str:
-    """Return what is missing before a model can be asked."""
-    try:
-        require(get(model))
-    except (InputError, ProviderError):
-        missing = model.provider.missing_variable
-        return f"set {missing}" if missing else "see `selfeval doctor`"
-    return ""
 
 
 def model_file(provider: Provider) -> Path:
@@ -254,13 +212,6 @@ def _metrics(base: str, key: str) -> dict[str, str]:
     with DIRECT.open(request, timeout=60) as response:
         lines = response.read().decode().splitlines()
     return dict(line.split() for line in lines if not line.startswith("#"))
-
-
-def _busy(base: str, key: str) -> bool:
-    """Tell whether the server has requests at work; not where it does not say."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return float(_metrics(base, key)["llamacpp:requests_processing"]) > 0
-    return False
 
 
 def _start(provider: Provider, state: Path) -> str:

@@ -1,145 +1,38 @@
-"""One provider in one event loop: who may be asked now, how often, and with which parameters."""
+"""One provider in one event loop: who is asked now, how often, and by which connection."""
 
 import asyncio
-import contextlib
 import errno
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from selfeval.providers import embedded
-from selfeval.providers.addresses import is_here
-from selfeval.providers.budget import Ceiling
+from selfeval.providers.addresses import has_password, is_here
+from selfeval.providers.calls import Call, Experience
 from selfeval.providers.limits import RateLimiter
-from selfeval.providers.models import Model, Provider
-from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, adaptation, read_reply
-from selfeval.providers.request import Response, ask_callable
-from selfeval.providers.routes import route_of
+from selfeval.providers.models import Provider
+from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
+from selfeval.providers.request import Response
+from selfeval.providers.routes import Connection, post, proxy_of
 from selfeval.providers.store import Store
 
-# of one call, where they end as `transient` or `throttled`; one that ends otherwise is the last
-ATTEMPTS = 12
-LEAST = 0.1  # seconds that an attempt needs
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
-SCHEMA = "response_format"
-UNPROVEN = 3  # failed calls after which a model that never answered is given up
-IN_A_ROW = 8  # failed calls after which a model that did answer is given up
-
-
-@dataclass
-class Experience:
-    """What is known of one model: whether it is worth another call, and what it takes.
-
-    Until a first call succeeds its calls go one at a time, so that a bad key costs one request. A
-    model that keeps failing is given up for the rest of this client's life.
-    """
-
-    answered: bool = False
-    failed: int = 0  # calls in a row
-    given_up: str | None = None  # why no further call makes sense
-    # parameter -> its other name or value, None: left out
-    refused: dict[str, str | int | None] = field(default_factory=dict)
-    # whether it takes a schema: unknown, taken, or tried without one, since then
-    schema: str = "unknown"
-    # though it is not marked as such; False: its server has no room for it
-    thinks: bool | None = None
-    # held by the one call to a model that never answered
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def check(self) -> None:
-        """Raise `Failure` where no further call makes sense."""
-        if self.given_up:
-            raise Failure("given_up", self.given_up)
-
-    def learn(self, failure: Failure | None) -> None:
-        """Count how a call ended: with a reply (None) or not."""
-        # that request alone: the service is there
-        if failure is None or failure.outcome == "rejected":
-            self.answered = self.answered or failure is None
-            self.failed = 0
-            return
-        self.failed += 1
-        if failure.outcome != "transient" or self.failed >= (
-            IN_A_ROW if self.answered else UNPROVEN
-        ):
-            self.given_up = failure.detail
-
-    def try_in_words(self, sent: dict, failure: Failure) -> bool:
-        """Leave out the JSON schema of one that never took it; return whether to send again.
-
-        Servers refuse it in words of their own. Where the same is refused without it, it was
-        something else, and the schema is sent again.
-        """
-        if failure.status not in (400, 404, 422) or isinstance(failure, NoEndpoint):
-            return False
-        if SCHEMA in sent and self.schema != "taken":
-            self.schema = "tried without"
-            self.refused[SCHEMA] = None
-            return True
-        if self.schema == "tried without":
-            self.schema = "taken"
-            self.refused.pop(SCHEMA)
-        return False
-
-
-@dataclass
-class Call:
-    """One call with its attempts.
-
-    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
-    of prompt and reply, at most. shared: as in `Request`. batch: the task that waits for the batch
-    which has the call; its name is that of the owner of the claim.
-    """
-
-    key: str
-    model: Model
-    messages: list[dict]
-    parameters: dict
-    given: dict
-    tokens: int
-    shared: int = 0
-    attempts: int = 0
-    seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
-    batch: asyncio.Task | None = None
-
-    def body(self, sent: dict) -> dict:
-        """Return what goes to the API.
-
-        Where the model has a cache that is told what to keep, with that marked.
-        """
-        messages = [*self.messages]
-        if self.shared and self.model.cache_control:
-            first = int(messages[0]["role"] == "system")
-            text = messages[first]["content"]
-            kept = {
-                "type": "text",
-                "text": text[: self.shared],
-                "cache_control": {"type": "ephemeral"},
-            }
-            messages[first] = {
-                "role": "user",
-                "content": [kept, {"type": "text", "text": text[self.shared :]}],
-            }
-        return {"model": self.model.api_name, "messages": messages, **sent}
 
 
 class Endpoint:
     """One provider in one event loop.
 
-    Its HTTP client, its places in flight, and what it knows of its models. concurrency: calls in
-    flight at most; fewer where the registry gives the provider fewer. batch: whether the client
-    asks in batches.
+    Its HTTP client, and its places in flight. concurrency: calls in flight at most; fewer where the
+    registry gives the provider fewer.
     """
 
-    def __init__(self, provider: Provider, concurrency: int, store: Store, batch: bool = False):
+    def __init__(self, provider: Provider, concurrency: int, store: Store):
         self.provider = provider
-        self.store = store
         self.limiter = RateLimiter(provider, store)
-        self.batch = batch
         self.most = min(concurrency, provider.concurrency)
+        self.places = asyncio.Semaphore(self.most)
         # attempts at a time: as many as may be, and as are
         self.limit = float(self.most)
         self.sending = 0
@@ -147,23 +40,10 @@ class Endpoint:
         self.throttled = 0
         self.open_at = 0.0
         self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
-        self._places = asyncio.Semaphore(self.most)
-        self._client = self._url = None
+        self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
 
     # who is next
-
-    @contextlib.asynccontextmanager
-    async def place(self, model: Model):
-        """Hold a place in flight for one call with its attempts, first come, first served."""
-        known = self.known[model.id]
-        async with known.first:
-            if not known.answered:
-                async with self._places:
-                    yield
-                return
-        async with self._places:
-            yield
 
     def _is_closed(self) -> bool:
         """Tell whether attempts have to wait: for the end of a pause, or for a place."""
@@ -198,64 +78,9 @@ class Endpoint:
                 wait = min(60.0, 2.0 ** min(self.throttled - 1, 6)) * random.uniform(1, 1.5)
             self.open_at = max(self.open_at, now + wait)
 
-    async def claim(self, call: Call, ceiling: Ceiling | None, amount: float) -> Any:
-        """Wait until this call is ours to send (None), or its reply is stored (the reply)."""
-        return await self.store.claim(call.key, ceiling, amount)
-
-    # what is sent
-
-    def allowed(self, model: Model, parameters: dict) -> dict:
-        """Return parameters as the model is sent them: with room for thinking where it thinks.
-
-        Raises `Failure("given_up", detail)` where the model is not worth another call.
-        """
-        self.known[model.id].check()
-        return (
-            model.with_room(parameters)
-            if model.reasoning or self.known[model.id].thinks
-            else parameters
-        )
-
-    def make_room(self, model: Model, parameters: dict) -> bool:
-        """Give a model room for thinking from now on.
-
-        Returns whether that changes what it is sent.
-        """
-        known = self.known[model.id]
-        if (
-            self.provider.embedded
-            or known.thinks is False
-            or model.with_room(parameters) == parameters
-        ):
-            return False
-        known.thinks = True
-        return True
-
-    async def ask(self, call: Call) -> Response:
-        """Return the model's response, or raise the last `Failure`.
-
-        Call it inside of a place of the model. The provider's deadline bounds attempts and back-off
-        in all; a pause that it asked for, or that its rates need, does not count.
-        """
-        if call.model.call:
-            return await self._call(call, call.model.call)
-        await self._connect()  # imports and the start of our own server are not the reply's latency
-        while True:
-            self.known[call.model.id].check()
-            sent, adapted = adapted_parameters(
-                self.known[call.model.id].refused, call.parameters, call.given
-            )
-            try:
-                return await self._attempt(call, sent, adapted)
-            except Failure as failure:
-                self.store.record_attempt(call.key, failure.outcome, failure.detail)
-                if not self._adapt(call, sent, failure):
-                    await self._back_off(call, failure)
-
-    async def _attempt(self, call: Call, sent: dict, adapted: dict | None) -> Response:
-        """Wait for its turn, send the request once, and read the reply."""
-        model = call.model
-        known = self.known[call.model.id]
+    async def send(self, call: Call) -> Response:
+        """Wait for a call's turn, send it once, and read the reply; raise `Failure` without one."""
+        self.known[call.model.id].prepare(call)
         await self._turn(call.tokens)
         call.attempts += 1
         left = self.provider.deadline - call.seconds
@@ -264,10 +89,10 @@ class Endpoint:
             # Half of the time for the first attempt: a hung connection leaves room for a second
             # one.
             seconds = left / 2 if call.attempts == 1 else left
-            answer = await self._post(call.body(sent), seconds)
+            answer = await self.exchange(partial(post, body=call.body()), seconds)
             latency = round(time.monotonic() - started, 3)
             response = read_reply(
-                answer, model, latency=latency, attempts=call.attempts, adapted=adapted
+                answer, call.model, latency=latency, attempts=call.attempts, adapted=call.adapted
             )
         except Failure as failure:
             self._say_remedy(failure)
@@ -280,11 +105,7 @@ class Endpoint:
         self.throttled = 0
         self.limit = min(self.most, self.limit + 1 / self.limit)
         self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
-        known.learn(None)
-        if SCHEMA in sent:
-            known.schema = "taken"
-        elif known.schema == "tried without":
-            known.schema = "refused"
+        self.known[call.model.id].succeed(call)
         return response
 
     def _say_remedy(self, failure: Failure) -> None:
@@ -333,60 +154,19 @@ class Endpoint:
             return remedy
         return f"{remedy}; most servers want /v1 at its end"
 
-    def _adapt(self, call: Call, sent: dict, failure: Failure) -> bool:
-        """Change what is sent where the model refuses a parameter.
-
-        Returns whether there is something to change.
-        """
-        known = self.known[call.model.id]
-        if failure.outcome == "rejected":
-            if change := adaptation(failure, sent):
-                known.refused |= change
-                return True
-            if call.given != call.parameters and not call.model.reasoning:
-                call.given = call.parameters  # its server has no room for thinking
-                known.thinks = False
-                return True
-        return known.try_in_words(sent, failure)
-
-    async def _back_off(self, call: Call, failure: Failure) -> None:
-        """Wait before the next attempt; raise the failure where there is none."""
-        left = self.provider.deadline - call.seconds
-        if (
-            failure.outcome not in ("transient", "throttled")
-            or call.attempts >= ATTEMPTS
-            or left < LEAST
-        ):
-            self.known[call.model.id].learn(failure)
-            failure.detail += f" (after {call.attempts} attempt{'s' if call.attempts > 1 else ''})"
-            raise failure
-        if failure.outcome == "transient":
-            pause = min(30.0, 2.0 ** (call.attempts - 2), left / 2) * random.uniform(0.5, 1)
-            await asyncio.sleep(pause)
-            call.seconds += pause
-
-    async def _call(self, call: Call, function: Callable) -> Response:
-        """Return the response of the user's function."""
-        response = await ask_callable(function, call.messages, call.parameters)
-        if response.status == "error":
-            failure = Failure("rejected", response.error or "it says no more")
-            self.store.record_attempt(call.key, failure.outcome, failure.detail)
-            raise failure
-        self.known[call.model.id].learn(None)
-        return response
-
-    async def _post(self, body: dict, seconds: float):
-        client = await self._connect()
+    async def exchange(self, exchange: Callable[[Connection], Awaitable], seconds: float):
+        """Return what an exchange with the provider brings, within so many seconds."""
+        connection = await self.connect()
         try:
             async with asyncio.timeout(seconds):
-                return await route_of(body)(client, self._url, body)
+                return await exchange(connection)
         except Failure:
             raise
         except TimeoutError as error:
             raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
-        # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
+        # of aiohttp, the sockets, or of a broken answer in any of them
         except Exception as error:
-            if self.provider.embedded and client is self._client:
+            if self.provider.embedded and connection is self._connection:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if is_here(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
@@ -397,64 +177,34 @@ class Endpoint:
                 raise Failure("fatal", detail) from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
-    async def _connect(self):
-        """Return the HTTP client.
-
-        The SDK's own, without its layer that builds every request's headers anew.
-        """
-        import httpx2
-        import openai
-
+    async def connect(self) -> Connection:
+        """Return the connections with the provider, made when they are first used."""
         async with self._connecting:
-            if self._client is None:
-                url = self.provider.url
+            if self._connection is None:
+                url = self.provider.url or ""
                 key = self.provider.read_key()
                 if self.provider.embedded:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)
-                base = httpx2.URL(url)  # Azure's has a query, ?api-version=...
-                self._url = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
                 headers = {
                     "Content-Type": "application/json",
                     "User-Agent": "selfeval",
                     "Accept-Encoding": "gzip",
                 }
-                if key:
+                if key and not has_password(url):
                     headers["Authorization"] = f"Bearer {key}"
-                self._client = openai.DefaultAioHttpClient(
-                    headers=headers | self.provider.read_headers(),
-                    limits=httpx2.Limits(
-                        max_connections=self.most, max_keepalive_connections=self.most
-                    ),
-                    timeout=None,
-                    follow_redirects=False,  # nobody but the address in use gets prompts
-                    trust_env=not is_here(url),  # no proxy between us and our own server
-                )
-            return self._client
+                headers |= self.provider.read_headers()
+                # no proxy between us and our own server
+                proxy = None if is_here(url) else proxy_of(url)
+                self._connection = Connection(url, headers, self.most, proxy)
+            return self._connection
 
     async def close(self) -> None:
-        """Close the HTTP client."""
-        client = self._client
-        self._client = None
-        if client:
-            await client.aclose()
-
-
-def adapted_parameters(refused: dict, parameters: dict, allowed: dict) -> tuple[dict, dict | None]:
-    """Return the parameters that are sent, and what of them is otherwise than asked."""
-    sent = {}
-    adapted = {}
-    for name, value in allowed.items():
-        change = refused.get(name, name)
-        if name in refused:
-            adapted[name] = change
-        if isinstance(change, int):
-            sent[name] = change
-        elif change is not None:
-            sent[change] = value
-            if value != parameters[name]:
-                adapted[change] = value
-    return sent, adapted or None
+        """Close the connections."""
+        connection = self._connection
+        self._connection = None
+        if connection:
+            await connection.session.close()
 
 
 def is_refused(error: BaseException | None) -> bool:

@@ -1,6 +1,7 @@
 """Ends: why a reply ended, and whether an error says that a prompt was filtered, in many words."""
 
 import re
+from functools import lru_cache
 
 UNKNOWN = "unknown"
 # status: what a reason has in it, in lower case and of letters alone; the first that is found
@@ -35,7 +36,12 @@ def status_of(reason) -> str:
     """
     if reason is None or reason == "":
         return "ok"
-    letters = re.sub("[^a-z]", "", str(reason).partition(":")[0].lower())
+    return _status_of(str(reason).partition(":")[0].lower())
+
+
+@lru_cache(256)  # most replies of a study end for one of two reasons
+def _status_of(reason: str) -> str:
+    letters = re.sub("[^a-z]", "", reason)
     letters = re.sub("^(finish|stop)?reason", "", letters)
     for status, words in _STATUSES.items():
         if words.search(letters):

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
-from types import ModuleType
 from typing import Annotated, Literal
 
 import yaml
@@ -534,14 +532,6 @@ def from_callable(call: Callable, model_id: str, display: str | None = None) -> 
     )
 
 
-class _Callable(ModuleType):
-    """`selfeval.providers.models()` lists the models, which is what somebody who types it wants."""
-
-    def __call__(self):
-        return import_module("selfeval.providers.embedded").list_models()
-
-
-sys.modules[__name__].__class__ = _Callable
 GIVEN: dict[str, Model] = {}  # id: the object or function that was given under it
 
 

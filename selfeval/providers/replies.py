@@ -1,7 +1,6 @@
 """What an HTTP response says: a reply, or a classified failure.
 
-The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply; here
-the raw body counts.
+HTTP 200 may come with an error, HTML or broken JSON in its body, and the body counts.
 """
 
 import contextlib
@@ -188,7 +187,8 @@ def _parsed(response, secrets: Iterable[str]):
         text = response.content.decode("utf-8-sig")
         body = json.loads(text, parse_constant=lambda name: None, parse_float=_finite)
         for secret in secrets:
-            body = _without(secret, body)
+            if secret in text or "\\u" in text or "\\/" in text:  # as it is, or in escapes
+                body = _without(secret, body)
     except (ValueError, RecursionError):  # also UnicodeDecodeError
         return None
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps its errors in a list

@@ -9,8 +9,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
-from pkgutil import resolve_name
+from functools import cache, cached_property
 
 from selfeval.errors import InputError, SelfevalError, is_amount, is_count
 from selfeval.providers.models import LIMITS, Model, models
@@ -184,15 +183,6 @@ def is_computed(model: Model) -> bool:
     A simulated model, or a function unless it says so.
     """
     return (model.call is not None and not model.stored) or model.provider.name == "sim"
-
-
-async def compute(request: Request) -> Response:
-    """Return the response of a simulated model, or of a function of the user's."""
-    # the players stand above the evaluations whose prompts they read, so they are found by name
-    simulated = resolve_name("selfeval.simulated:answer")
-    function = request.model.call or partial(simulated, request)
-    messages, parameters = request.full()
-    return await ask_callable(function, messages, parameters)
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:

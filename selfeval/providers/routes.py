@@ -1,13 +1,101 @@
 """How a request is sent: to the chat, or for the likelihood of a text."""
 
 import json
+import os
+import ssl
+import urllib.parse
+import urllib.request
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from selfeval.bounds import REPLY, unpacked_reply
 from selfeval.providers.replies import START, Failure, NoEndpoint, read_body
 
+CHAT = "chat/completions"
 
-async def post_likelihood(client, url, body: dict):
+
+@dataclass
+class Answer:
+    """What an HTTP response says, unpacked."""
+
+    status_code: int
+    content: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Return the content as a text; what is not UTF-8 is seen as U+FFFD."""
+        return self.content.decode("utf-8", "replace")
+
+
+class Connection:
+    """Connections with one server, under whose address all paths lie.
+
+    headers: sent each time. most: connections at a time. proxy: its address, or None. What a server
+    sets as a cookie is not sent back, and nobody but the address in use gets anything.
+    """
+
+    def __init__(self, address: str, headers: Mapping[str, str], most: int, proxy: str | None):
+        import aiohttp
+        import certifi
+
+        self.address = address
+        self.proxy = proxy
+        certificates = os.environ.get("SSL_CERT_FILE") or certifi.where()
+        trusted = ssl.create_default_context(cafile=certificates)
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=most, ssl=trusted, keepalive_timeout=5),
+            headers=headers,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+
+    async def post(self, path: str, body: dict) -> Answer:
+        """Return the answer to an object in JSON."""
+        return await self.send(path, json.dumps(body).encode())
+
+    async def send(
+        self, path: str, content=None, *, method="POST", headers=None, most: int = REPLY
+    ) -> Answer:
+        """Return the answer to a request, of so many bytes at most.
+
+        path: behind the address, before its query (Azure's ?api-version=...); one that begins with
+        a slash stands in the place of its /v1.
+        """
+        base, _, query = self.address.partition("?")
+        base = base.rstrip("/")
+        url = f"{base.removesuffix('/v1')}{path}" if path[0] == "/" else f"{base}/{path}"
+        if query:
+            url += f"{'&' if '?' in path else '?'}{query}"
+        how = {"headers": headers, "proxy": self.proxy, "allow_redirects": False}
+        received = bytearray()
+        async with self.session.request(method, url, data=content, **how) as answer:
+            async for part in answer.content.iter_any():
+                received += part
+                if len(received) > most:
+                    break
+        encoding = answer.headers.get("content-encoding", "")
+        try:
+            unpacked = unpacked_reply(bytes(received), encoding.strip().lower(), most)
+        except zlib.error as error:
+            raise Failure("transient", f"connection failed: {error}") from error
+        except ValueError as error:  # it would be as large the next time
+            raise Failure("rejected", str(error)) from error
+        return Answer(answer.status, unpacked, answer.headers)
+
+
+def proxy_of(address: str) -> str | None:
+    """Return the proxy that the environment names for an address, or None."""
+    parts = urllib.parse.urlsplit(address)
+    if urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+async def post_likelihood(connection: Connection, body: dict) -> Answer:
     """Return the response to a request for the log-likelihood of a text.
 
     Such a request is a conversation that ends with the text as the assistant's message; its
@@ -38,13 +126,11 @@ async def post_likelihood(client, url, body: dict):
             "add_generation_prompt": False,
             "continue_final_message": True,
         }
-        response = await _send(client, url, sent)
+        response = await connection.post(CHAT, sent)
         body = read_body(response)
-        return _reply_of(response, body, text, _of_prompt(body, text))
-    tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
-    response = await _send(
-        client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
-    )
+        return _reply_of(body, text, _of_prompt(body, text))
+    asked = {"content": text, "add_special": False, "parse_special": False}
+    response = await connection.post("/tokenize", asked)
     if response.status_code != 200:
         return response
     ids = _token_ids(response)
@@ -53,11 +139,11 @@ async def post_likelihood(client, url, body: dict):
         "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids),
     }
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
-    response = await _send(client, url, sent)
+    response = await connection.post(CHAT, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
-        return _reply_of(response, {}, text, [])
+        return _reply_of({}, text, [])
     body = read_body(response)
-    return _reply_of(response, body, text, _of_reply(body, text, len(ids)))
+    return _reply_of(body, text, _of_reply(body, text, len(ids)))
 
 
 def _token_ids(response) -> list[int]:
@@ -76,33 +162,14 @@ def _token_ids(response) -> list[int]:
         ) from None
 
 
-def route_of(body: dict):
-    """Return how a request is sent: to the chat, or for a likelihood."""
-    return post_likelihood if "likelihood" in body else _send
+async def post(connection: Connection, body: dict) -> Answer:
+    """Return the answer to a request: to the chat, or for a likelihood."""
+    if "likelihood" in body:
+        return await post_likelihood(connection, body)
+    return await connection.post(CHAT, body)
 
 
-async def _send(client, url, body: dict):
-    """Return the response to a request, read up to the most that an answer may have."""
-    content = bytearray()
-    async with client.stream("POST", url, content=json.dumps(body).encode()) as answer:
-        async for part in answer.aiter_raw():
-            content += part
-            if len(content) > REPLY:
-                break
-    headers = answer.headers.copy()
-    encoding = headers.pop("content-encoding", "")
-    headers.pop("content-length", None)
-    headers.pop("transfer-encoding", None)
-    try:
-        unpacked = unpacked_reply(bytes(content), encoding.strip().lower())
-    except zlib.error as error:
-        raise Failure("transient", f"connection failed: {error}") from error
-    except ValueError as error:  # it would be as large the next time
-        raise Failure("rejected", str(error)) from error
-    return type(answer)(answer.status_code, content=unpacked, headers=headers)
-
-
-def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
+def _reply_of(body: dict, text: str, tokens: list[tuple[str, float]]):
     """Return a response whose reply is the text.
 
     It has its tokens' log-probabilities where all are known.
@@ -112,9 +179,7 @@ def _reply_of(response, body: dict, text: str, tokens: list[tuple[str, float]]):
     if all(row["logprob"] is not None for row in found):
         choice["logprobs"] = {"content": found}
     body = {name: body.get(name) for name in ("id", "model", "usage")} | {"choices": [choice]}
-    return type(response)(
-        200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
-    )
+    return Answer(200, json.dumps(body).encode())
 
 
 def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:

@@ -50,17 +50,6 @@ TABLES = {
         "purse TEXT",
     ),
     "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
-    # `there`: the provider's name for a batch, whose requests are the claims that it owns; refused:
-    # parameters left out
-    "batches": (
-        "id TEXT PRIMARY KEY",
-        "there",
-        "model TEXT",
-        "state TEXT",
-        "owner TEXT",
-        "since REAL",
-        "refused",
-    ),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
@@ -169,6 +158,8 @@ class Store:
         try:
             _distrust(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
+            # on its own it would do so after every few hundred replies
+            connection.execute("PRAGMA wal_autocheckpoint=20000")
             self._check(connection)
         except BaseException:
             connection.close()
@@ -331,19 +322,32 @@ class Store:
     async def claim(
         self, key: str, ceiling: Ceiling | None = None, amount: float = 0.0
     ) -> dict | str | None:
-        """Wait until this request is ours to send (None), stored, or in a batch (its name).
+        """Wait until this request is ours to send (None), stored, or in a batch (which owns it).
 
         The claim reserves so many dollars under the ceiling, in the same transaction; raises
         `BudgetError` where that cannot fit.
         """
+        if ceiling is None and self._take(key):
+            return None
         while True:
             with self.change() as connection:
                 response, owner = self._claim(connection, key, ceiling, amount)
             if not owner:
                 return response
             if owner.startswith(BATCH):
-                return owner.removeprefix(BATCH)
+                return owner
             await asyncio.sleep(0.1)
+
+    def _take(self, key: str) -> bool:
+        """Claim a request that has neither a reply nor a claim; return whether that is so."""
+        query = """INSERT INTO claims SELECT ?1, ?2, ?3, 0, NULL
+                   WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1) ON CONFLICT DO NOTHING"""
+        with self._turn, self._in_words("written"):
+            row = (key, own_name(), time.time())
+            is_taken = self._connect().execute(query, row).rowcount == 1
+        if is_taken:
+            in_flight.add(f"{self.path} {key}")
+        return is_taken
 
     def _claim(
         self, connection, key: str, ceiling: Ceiling | None, amount: float
@@ -373,8 +377,6 @@ class Store:
                     return None, "who may leave room"
         row = (key, own_name(), time.time(), amount, purse)
         connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", row)
-        if ceiling:
-            ceiling.reserve(connection, amount)
         in_flight.add(f"{self.path} {key}")
         return None, ""
 
@@ -395,9 +397,14 @@ class Store:
         return abandoned
 
     async def put(
-        self, key: str, request: str, response: dict, ceiling: Ceiling | None = None
+        self,
+        key: str,
+        request: str,
+        response: dict,
+        ceiling: Ceiling | None = None,
+        owner: str | None = None,
     ) -> None:
-        """Store a reply to a canonical request, book its cost and end its claim.
+        """Store a reply to a canonical request, book its cost and end its claim, by default ours.
 
         A reply that cannot be written is put into an export file, which the `StoreError` names.
         """
@@ -408,12 +415,10 @@ class Store:
                 new = connection.execute(
                     "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values
                 ).rowcount
-                connection.execute(
-                    "DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, f"{BATCH}%")
-                )
-                # of a batch for which several wait, the first books it
+                # where several wait for one reply, the first books it
                 cost = response.get("cost") if new else None
-                self._end(connection, key, own_name(), ceiling and ceiling.name, cost)
+                owner = owner or own_name()
+                self._end(connection, key, owner, ceiling and ceiling.name, cost)
         except StoreError as error:
             self.failure = self._rescue(export_line(key, request, text), error)
             raise self.failure from error
@@ -423,49 +428,32 @@ class Store:
     def release(
         self,
         key: str,
+        owner: str,
         ceiling: Ceiling | None,
         cost: float | None,
         outcome="",
         detail="",
-        batch=None,
     ) -> None:
-        """Give a claim back without a reply, and note how that came, if an outcome is given.
+        """Give an owner's claim back without a reply, and note how that came, if it is said.
 
-        cost: dollars of replies that are not stored. batch: that waits for the batch which had it;
-        a newer claim stays. Where the file cannot be written now, the claim is left over.
+        cost: dollars of replies that are not stored. Where the file cannot be written now, the
+        claim is left over.
         """
         in_flight.discard(f"{self.path} {key}")
         with contextlib.suppress(StoreError), self.change() as connection:
             if outcome:
                 self._note(connection, key, outcome, detail)
-            owner = batch.get_name() if batch else own_name()
             self._end(connection, key, owner, ceiling and ceiling.name, cost)
 
     def _end(self, connection, key: str, owner: str, purse, cost: float | None) -> None:
-        """End a claim of this owner (LIKE), and book what its call cost."""
-        connection.execute("DELETE FROM claims WHERE key = ? AND owner LIKE ?", (key, owner))
+        """End the claim of an owner, and book what its call cost."""
+        connection.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
         if purse and cost:
             query = (
                 "INSERT INTO purses VALUES (?, ?) ON CONFLICT DO UPDATE SET spent = spent + "
                 "excluded.spent"
             )
             connection.execute(query, (purse, cost))
-
-    def forget_batch(self, batch: str) -> int:
-        """Free the requests of a batch to be sent again.
-
-        Returns how many. Raises `InputError` for an unknown one.
-        """
-        with self.change() as connection:
-            if not connection.execute(
-                "UPDATE batches SET state = 'forgotten' WHERE id = ?", (batch,)
-            ).rowcount:
-                raise InputError(
-                    f"The store has no batch {batch!r}; the error of a request names its batch."
-                )
-            return connection.execute(
-                "DELETE FROM claims WHERE owner = ?", (BATCH + batch,)
-            ).rowcount
 
     def record_attempt(self, key: str, outcome: str, detail: str) -> None:
         """Note an attempt that brought no reply, unless the file cannot be written now.

@@ -21,6 +21,7 @@ WRAPPERS = (  # what opens thinking, and what closes it
         rf"{_CHANNEL}final.{{0,60}}?<\|message\|>|(?-i:assistantfinal)",
     ),
 )
+_IN_MARKS = ("<", "[", "◁", "analysis", "assistantfinal")  # each mark has one of these
 _MARK = re.compile("|".join(f"({mark})" for pair in WRAPPERS for mark in pair), re.I)
 _QUOTES = frozenset("\"'`“”‘’«»")
 # ends of a turn: "<|im_end|>", "</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>"
@@ -45,6 +46,8 @@ def split(reply: str, anywhere: bool = False) -> tuple[str | None, str]:
     anywhere: thinking counts also behind the first words of a reply, as a reader of answers wants
     it; a text may speak of such marks.
     """
+    if not _may_hold_marks(reply):
+        return None, reply
     thought = []
     said = []
     at = 0
@@ -62,6 +65,8 @@ def split(reply: str, anywhere: bool = False) -> tuple[str | None, str]:
 def spans(reply: str, anywhere: bool = True) -> list[Span]:
     """Return where thinking stands, in order; anywhere: as in `split`."""
     found: list[Span] = []
+    if not _may_hold_marks(reply):
+        return found
     opened = None
     kind = -1
     for mark in _MARK.finditer(reply):
@@ -83,6 +88,11 @@ def spans(reply: str, anywhere: bool = True) -> list[Span]:
     if opened:
         found.append(Span(*opened.span(), len(reply), len(reply)))
     return found
+
+
+def _may_hold_marks(reply: str) -> bool:
+    """Tell whether a reply has what every mark has; most have not, and need no search."""
+    return any(part in reply for part in _IN_MARKS)
 
 
 def _is_quoted(reply: str, mark: re.Match[str]) -> bool:

@@ -240,10 +240,8 @@ def _in_the_making(client: Client, jury: Jury) -> int:
     embedded model, whose server has the next prompt's beginning at hand while nothing else comes
     between.
     """
-    if client.batch:
-        return 1_000_000  # a batch takes all that wait
     for model in jury.jurors:
-        if model.provider.embedded:
+        if model.provider.embedded and not client.batch:
             return model.provider.embedded["settings"]["slots"]
     return 2 * client.concurrency
 
