@@ -64,7 +64,7 @@ NOTEBOOKS = {
     }),
     "03_self_recognition": ({"predictions": ["{answers}"], "n_resamples": 20, "evaluator": "sim/good"}, {
         "predictions": ["{few}"], "columns": ({"predictions": ["{columns}"]}, {"said": "reply"}),
-        "authors": ({"predictions": ["{called}"]}, {"GPT-4o": "sim/chance"}),
+        "authors": ({"predictions": ["{called}"], "authors": {"GPT-4o": None}}, {"GPT-4o": "sim/chance"}),
         "reread": ({"predictions": ["{turned}"]}, "yes"), "evaluator": "sim/chance", "n_resamples": 30, "level": 0.9,
         "seed": 1,
     }),
@@ -100,7 +100,7 @@ NOTEBOOKS = {
         }),
     "11_recognition_details": ({"predictions": ["{answers}"], "corpus": "{texts}", "n_resamples": 20}, {
         "predictions": ["{few}"], "columns": ({"predictions": ["{columns}"]}, {"said": "reply"}),
-        "authors": ({"predictions": ["{called}"], "corpus": ""}, {"GPT-4o": "sim/chance"}),
+        "authors": ({"predictions": ["{called}"], "corpus": "", "authors": {"GPT-4o": None}}, {"GPT-4o": "sim/chance"}),
         "reread": ({"predictions": ["{turned}"]}, "yes"), "corpus": "", "n_resamples": 30, "judge": "my/a",
         "level": 0.9, "seed": 1,
     }),
