@@ -21,12 +21,6 @@ from selfeval.cli.options import BATCH, CEILING, COUNT, FilePath, variable
     metavar="NAME=VALUE",
     help="models=[a,b]; repeatable.",
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="PATTERN",
-    help="A stage, or STAGE/RUN; * and ? work; repeatable.",
-)
 @CEILING
 @BATCH
 @click.option(
@@ -40,8 +34,7 @@ from selfeval.cli.options import BATCH, CEILING, COUNT, FilePath, variable
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
-    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most
-    what is in flight.
+    --max-cost: a sweep may exceed it by at most what is in flight.
 
     Run the same command again to resume: a run is done if it ended well with the same parameters
     and the same code in its notebook, and no file that they name has changed since. If one fails,
