@@ -255,7 +255,7 @@ def cluster(address: str, max_cost: float | None) -> Iterator[Callable]:
         why = f"{error or type(error).__name__}; Dask comes with pip install -e '.[cluster]'"
         raise InputError(f"no Dask scheduler answers at {address!r}: {why}") from None
     with client:
-        stores = client.run(os.environ.get, "SELFEVAL_STORE")
+        stores = client.run(os.getenv, "SELFEVAL_STORE")
         if not stores or not all(stores.values()):
             file = "a file on a disk of its host's own"
             raise InputError(f"{address}: start workers, each with SELFEVAL_STORE, {file}")
@@ -303,7 +303,7 @@ class _KernelManager(AsyncKernelManager):
         self.kernel_spec.argv[0] = sys.executable
         await super().start_kernel(**how, **self.options)
 
-    async def is_alive(self):
+    async def _async_is_alive(self):
         """Tell whether the kernel runs, every second; where it is to end, end it with its children.
 
         What a notebook started in a session of its own, like the shared server of the embedded
@@ -311,7 +311,7 @@ class _KernelManager(AsyncKernelManager):
         """
         if self.stopped():
             await self.signal_kernel(signal.SIGKILL)
-        return await super().is_alive()
+        return await super()._async_is_alive()
 
 
 def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) -> None:
