@@ -62,8 +62,8 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     """Turn the executed notebooks of FOLDER into HTML pages.
 
     FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists
-    the pages. They open from disk and load nothing from the network; keys and paths of this machine
-    are removed.
+    the pages. They open from disk and load nothing from the network; keys are removed, and paths of
+    the project, of your home and above FOLDER.
     """
     from selfeval.sweep.report import build
 
