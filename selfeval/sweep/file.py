@@ -139,6 +139,8 @@ class Sweep:
             if both:
                 raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
             parameters = entry.parameters | varying
+            # with names of runs for their folders: the key is the same wherever outputs lie
+            portable = dict(parameters)
             needs = set(after)
             for name, value in parameters.items():
                 _check_parameter(name, value, declared)
@@ -147,7 +149,8 @@ class Sweep:
                     needs |= set(stages)
                     others = [run for other in stages for run in self.stages[other]]
                     parameters[name] = [str(run.folder) for run in others]
-            content = json.dumps(parameters, sort_keys=True, default=str)
+                    portable[name] = [run.name for run in others]
+            content = json.dumps(portable, sort_keys=True, default=str)
             key = hashlib.sha256(content.encode()).hexdigest()[:10]
             folder = self.folder / stage / slug(varying, key)
             runs.append(Run(stage, notebook, folder, parameters, sorted(needs)))
