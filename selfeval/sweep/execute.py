@@ -6,8 +6,8 @@ starts empties it. As with `make`, a run is done if its notebook ended well with
 has now, after the runs that it needs and after the last change of the files that its parameters
 name. To execute it again, delete its folder: stored replies are free.
 
-Whatever executes runs is a function that takes one and returns a `concurrent.futures.Future`:
-threads of this machine, or a Dask cluster.
+Threads of this machine or a Dask cluster execute runs: both are a function that takes one and
+returns a `concurrent.futures.Future`.
 """
 
 import contextlib
