@@ -174,6 +174,10 @@ def test_where_calls_failed_later_stages_go_on_and_the_next_time_these_runs_come
     assert (status, ran) == (3, [("incomplete", "rows"), ("ok", "read")]) and f": AssertionError: {text}" in said
     (folder / "up").touch()
     assert go(*stages)[:2] == (0, [("ok", "read"), ("ok", "rows")]), "and the analysis anew"
+    make_notebook(folder / "rows.ipynb", REPORT.replace("failed=0", "failed=3"))
+    for _ in range(2):
+        status, ran, said = go({"notebook": "rows"})
+        assert (status, ran) == (3, [("incomplete", "rows")]) and "3 calls failed; run again" in said
     make_notebook(folder / "rows.ipynb", f'raise ValueError("{text}")')
     assert go({"notebook": "rows"})[:2] == (1, [("failed", "rows")])
 

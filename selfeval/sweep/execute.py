@@ -192,7 +192,7 @@ def _tell_progress(runs: Iterable[Run], tell: Callable) -> None:
 def _settle(run: Run, future: Future) -> None:
     """Settle a run that was executed.
 
-    A notebook whose last cell asserts that no call failed has saved everything.
+    Where it is only asserted that no call failed, the notebook has saved everything.
     """
     try:
         future.result()
@@ -350,6 +350,9 @@ def execute(run: Run, variables: dict[str, str], stopped: Callable[[], bool]) ->
             kernel_name="python3",
             progress_bar=False,
         )
+    failed = read_json(run.folder / "progress.json").get("failed")
+    if failed:
+        raise AssertionError(f"{failed} calls failed; run again to make only these.")
     notebook.metadata["selfeval"] = _made_with()  # what ended well has it
     write_whole(file, nbformat.writes(notebook))
 

@@ -59,11 +59,13 @@ def build(
     holds something else than a report.
     """
     out = Path(out or DATA / "report")
-    places = [Path(folder).resolve() for folder in folders or [DATA / "runs"]]
+    places = [Path(folder) for folder in folders or [DATA / "runs"]]
     files = _notebooks(places)
     _empty(out)
     # of paths that say where on this machine something lies
-    above = {HOME, ROOT, Path.cwd(), Path.home(), *(place.parent for place in places)} - {Path("/")}
+    above = {HOME, ROOT, Path.cwd(), Path.home(), *(place.resolve().parent for place in places)} - {
+        Path("/")
+    }
     beginnings = sorted((f"{place}/" for place in above), key=len, reverse=True)
     rows = ["<tr><th>notebook<th>run<th>models<th>ended"]
     for number, file in enumerate(files, 1):
@@ -84,7 +86,11 @@ def _notebooks(folders: Sequence[Path]) -> list[Path]:
     """Return the notebooks below folders, those of runs as they began."""
     notebooks = []
     for folder in folders:
-        files = [file for file in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts]
+        files = [
+            file
+            for file in folder.resolve().rglob("*.ipynb")
+            if ".ipynb_checkpoints" not in file.parts
+        ]
         if not files:
             remedy = "name a sweep's, such as data/runs/demo"
             raise InputError(f"There is no notebook below {folder} to report; {remedy}.")
