@@ -206,7 +206,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("figures/plots.py", 'rows["claims"] / rows["n"]', 'rows["n"] / rows["claims"]'),
     ("results.py", '"< 0.001" if p < 0.001 else f"{p:.3f}"', 'f"{p:.3f}"'),
     # sweep
-    ("sweep/execute.py", "if ended and ended >= max(changes, default=0):", "if ended:"),
+    ("sweep/execute.py", "if ended > max(changes, default=0):", "if ended:"),
     ("sweep/file.py", "len(stages) < len(parts) or", "len(stages) > len(parts) or"),
     ("sweep/execute.py", "graph.add(run, *run.needs)", "graph.add(run)"),
     # above the rooms

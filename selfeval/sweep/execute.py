@@ -106,7 +106,7 @@ def _look(sweep: Sweep) -> None:
     for run in sweep.runs:
         ended = _ended_well(run)
         changes = [latest[stage] for stage in run.needs] + _changes(run.parameters)
-        if ended and ended >= max(changes, default=0):
+        if ended > max(changes, default=0):
             run.status = "done"
             run.ended = ended
         latest[run.stage] = max(latest.get(run.stage, 0), run.ended)
