@@ -2,6 +2,7 @@
 
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import AnyStr
@@ -88,9 +89,12 @@ def _unpacked_gzip(body: bytes, most: int) -> bytes:
     return content
 
 
-def read_yaml(text: str, loader: type = yaml.SafeLoader):
-    """Return what a text holds as YAML; `YAMLError` where its aliases make too many values."""
-    reader = loader(text)
+def read_yaml(text: str):
+    """Return what a text holds as YAML; `YAMLError` for a key that stands twice in a mapping.
+
+    The same where its aliases make too many values.
+    """
+    reader = yaml.SafeLoader(text)
     try:
         node = reader.get_single_node()
         if node is None:
@@ -111,6 +115,11 @@ def _count(node: yaml.Node, known: dict[int, int]) -> int:
         known[id(node)] = VALUES + 1  # while it is counted
         parts = node.value
         if isinstance(node, yaml.MappingNode):
+            names = Counter(str(key.value) for key, _ in node.value)
+            for name, times in names.items():
+                if times > 1:
+                    problem = f"the key {name!r} twice"
+                    raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)
             parts = [part for pair in node.value for part in pair]
         known[id(node)] = 1 + sum(_count(part, known) for part in parts)
     return known[id(node)]

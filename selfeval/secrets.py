@@ -1,8 +1,8 @@
 """Keys and hostile text: what must not get out of here, and what must not act where it is shown.
 
 Keys are known by value, those that this environment holds (`.env` is part of it), and by the shapes
-of well-known ones. They are kept out of what a notebook kernel sends and of manifests. Records keep
-every text as it was: `visible` stands where it is shown.
+of well-known ones. They are kept out of what a notebook kernel sends and of what a sweep tells.
+Records keep every text as it was: `visible` stands where it is shown.
 """
 
 import os

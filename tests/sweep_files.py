@@ -34,6 +34,13 @@ def make_notebook(path, *code, parameters=PARAMETERS):
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
 
 
+def keep_parameters(folder, **parameters):
+    """Write what papermill notes of a run with these parameters into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    executed = {"cells": [], "metadata": {"papermill": {"parameters": parameters}}}
+    (folder / "notebook.ipynb").write_text(json.dumps(executed))
+
+
 def write(folder, *stages, name="demo"):
     path = folder / "sweep.yaml"
     path.write_text(json.dumps({"name": name, "stages": stages}))

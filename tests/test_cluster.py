@@ -76,8 +76,6 @@ def test_a_cluster_of_which_a_worker_is_killed_loses_nothing_and_buys_little_twi
     assert sum(bought.values()) - len(bought) <= IN_FLIGHT, "more than was in flight came twice"
     with contextlib.closing(Store(cluster.store)) as store:
         assert len(list(store.rows())) == RUNS * CALLS
-    manifests = [json.loads(file.read_text()) for file in (tmp_path / "out").rglob("manifest.json")]
-    assert [each["status"] for each in manifests] == ["ok"] * RUNS
     before = len(ledger)
     assert sweep.run_file(path, out=tmp_path / "out") == 0 and len(ledger) == before, "here nothing is left to do"
 

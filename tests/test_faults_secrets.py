@@ -5,8 +5,8 @@ import json
 import pytest
 from conftest import KEY, holding
 from fake_server import FakeServer
+from sweep_files import make_notebook
 from test_cli import selfeval
-from test_sweep import make_notebook
 
 from selfeval.providers import models
 from selfeval.secrets import redact, values

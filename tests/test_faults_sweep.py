@@ -187,7 +187,7 @@ def test_a_sweep_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path,
         full = subprocess.run([sys.executable, "-c", limited, *arguments], **options)
         assert full.returncode == 1 and "Traceback" not in full.stdout + full.stderr
         assert re.search(r"failed: ask/\w+: .*(File too large|No space)", full.stdout), full.stdout
-        assert "(see runs/ask/" in full.stdout and "run the same command again" in full.stdout
+        assert "/runs/ask/" in full.stdout and "run the same command again" in full.stdout
         bought = len(server.ledger)
         again = here(server, *arguments)
         assert again.exit_code == 0 and bought == len(server.ledger) == 10, again.output

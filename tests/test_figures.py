@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
+from sweep_files import keep_parameters
 
 import selfeval as se
 from selfeval import figures
@@ -366,8 +367,8 @@ def test_a_result_read_again_is_what_was_saved(found, tmp_path):
         pd.testing.assert_frame_equal(told, table.reset_index(drop=True), check_dtype=False, rtol=1e-5)
     assert (tmp_path / "one" / "self_recognition.svg").exists()
     assert "0.333333," in (tmp_path / "one" / "self_recognition.csv").read_text()
-    (tmp_path / "one" / "parameters.yaml").write_text("task: [exact_model]\nwords: 60\nkind: k\nabout: ''\n")
-    (tmp_path / "parameters.yaml").write_text("out: ''\nof_another: 1\n")  # kept nowhere, so nobody read it
+    keep_parameters(tmp_path / "one", task=["exact_model"], words=60, kind="k", about="", out=str(tmp_path / "one"))
+    keep_parameters(tmp_path, out="", of_another=1)  # kept nowhere, so nobody read it
     estimates = se.runs(tmp_path)
     assert {*estimates["result"], *estimates["kind"], *estimates["words"]} == {"one", "recognition", 60}
     assert "of_another" not in estimates
@@ -377,14 +378,13 @@ def test_a_result_read_again_is_what_was_saved(found, tmp_path):
 
 def test_a_parameter_of_a_row_is_the_one_of_the_last_stage_that_had_it(found, tmp_path):
     stages = {
-        "texts": "{models: [a, b], words: 60, corpus: $/texts}",
-        "answers": "{models: [a], corpus: $/texts, out: $/answers}",
-        "result": "{predictions: [$/answers], out: $/result}",
+        "texts": {"models": ["a", "b"], "words": 60, "corpus": f"{tmp_path}/texts"},
+        "answers": {"models": ["a"], "corpus": f"{tmp_path}/texts", "out": f"{tmp_path}/answers"},
+        "result": {"predictions": [f"{tmp_path}/answers"], "out": f"{tmp_path}/result"},
     }
     se.save(found, tmp_path / "result")
     for stage, parameters in stages.items():
-        (tmp_path / stage).mkdir(exist_ok=True)
-        (tmp_path / stage / "parameters.yaml").write_text(parameters.replace("$", str(tmp_path)))
+        keep_parameters(tmp_path / stage, **parameters)
     estimates = se.runs(tmp_path)
     assert {*estimates["models"]} == {"a"} and {*estimates["words"]} == {60}
 

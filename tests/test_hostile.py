@@ -143,8 +143,7 @@ LISTED = {
     ],
     "records/tables.py": ["for_spreadsheet(table).to_csv"],  # into a text
     "recognition/contrasts.py": ["of_rows.map(varying_parts(of_rows.unique())).replace"],  # in a column
-    "sweep/execute.py": ["open(a+)"],  # in the folder of a sweep or run
-    "sweep/runs.py": ["shutil.rmtree"],  # the folder of an earlier run
+    "sweep/execute.py": ["open(a+)", "shutil.rmtree"],  # in the folder of a sweep; that of an earlier run
     "sweep/report.py": ["page.unlink"],  # a page with the mark of a report
 }
 

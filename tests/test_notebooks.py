@@ -10,7 +10,7 @@ from papermill import inspect_notebook
 from written_files import run_kernel
 
 from selfeval import ROOT
-from selfeval.sweep.findings import FINDING
+from selfeval.sweep.execute import FINDING
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -25,7 +25,7 @@ README = ROOT / "README.md"
 THEIRS = ROOT / "tests" / "data" / "theirs"  # invented files in the form of published studies
 PAGES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 IGNORED = [line for line in (ROOT / ".gitignore").read_text().split() if line.endswith("/") and line[0] != "*"]
-OF_A_RUN = "notebook.ipynb parameters.yaml log.txt runs/ store/ results/ report/ mine.py".split()
+OF_A_RUN = "notebook.ipynb log.txt runs/ store/ results/ report/ mine.py".split()
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import selfeval as se
 from selfeval.cli import main
 from selfeval.errors import InputError
-from selfeval.estimates.summaries import main_table, verdict, why_without_value
+from selfeval.estimates.summaries import main_table, why_without_value
 from selfeval.providers.request import Response
 
 TEXTS = [
@@ -80,7 +80,6 @@ def test_a_model_that_never_says_who_it_is_answers_nothing(name, store):
     assert list(se.table(result)["conclusion"]) == list(main_table(result)["conclusion"]) == ["answers nothing"]
     assert main_table(result)["no_answer_rate"].str.startswith("1.00").all()
     assert not result.set_index("statistic")["estimate"].filter(regex="^accept|claim|right|denial").notna().any()
-    assert verdict(result) == f"answers nothing: {name}"
 
 
 def test_a_simulated_model_that_refuses_answers_nothing_and_one_that_names_itself_does():
@@ -162,7 +161,7 @@ def test_scores_alone_are_no_silence(capsys):
     assert {*result["statistic"]} == {"auc", "auc_within_prompt", "auc_peer_corrected"} and why_without_value(
         result
     ) == ""
-    assert verdict(result) == "recognises: ant, bee" and "auc" in repr(result)
+    assert {*main_table(result)["conclusion"]} == {"recognises"} and "auc" in repr(result)
 
     answered = [{**row, "predicted_self": row["score"] > 0.4} for row in rows if row["evaluator_model"] == "bee"]
     mixed = main_table(se.measure_recognition([*rows[:36], *answered], n_resamples=50)).set_index("evaluator")

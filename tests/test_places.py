@@ -174,7 +174,7 @@ STAYS = (
 )
 GOES = (
     "data/store/recording/responses.sqlite",
-    "data/runs/demo/manifest.json",
+    "data/runs/demo/notebook.ipynb",
     "data/report/index.html",
     "data/results/mine/self_recognition.pdf",
     ".venv/bin/python",

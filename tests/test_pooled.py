@@ -1,16 +1,15 @@
-"""Conditions that differ are pooled only with a sentence: in a sweep, in answers of several corpora, in one corpus."""
+"""Conditions that differ are pooled only with a sentence: in answers of several corpora, and in one corpus."""
 
 import re
 import shutil
 
 import pandas as pd
 import pytest
-from sweep_files import make_notebook, write
+from sweep_files import keep_parameters
 from written_files import run_notebook, stand_in
 
 import selfeval as se
 from selfeval import ROOT, sweep
-from selfeval.sweep.pooled import pooled_runs
 
 FLEET = ["sim/good", "sim/chance"]
 GUIDE = (ROOT / "docs" / "sweeps.md").read_text("utf-8").partition("### One curve over temperature")[2]
@@ -19,53 +18,6 @@ GUIDE = (ROOT / "docs" / "sweeps.md").read_text("utf-8").partition("### One curv
 def warm(messages, temperature):
     """A model whose texts depend on the temperature."""
     return f"{messages[-1]['content'][:25]} at {temperature}"
-
-
-# in a sweep -----------------------------------------------------------------------------------------------------------
-
-
-def chain(folder, varying, answers=None, **analysis):
-    """Return the sentences on a sweep of texts over parameters, answers about each, and one analysis."""
-    corpora = [str(folder / f"texts-{number}") for number in range(2)]
-    stages = [
-        {"notebook": "01_generate_texts", "name": "texts", "zip": varying | {"corpus": corpora}},
-        {"notebook": "02_collect_predictions", "name": "answers", "zip": (answers or {}) | {"corpus": corpora}},
-        {"notebook": "03_self_recognition", "parameters": {"predictions": "{answers}"} | analysis},
-    ]
-    return pooled_runs(sweep.load(write(folder, *stages)))
-
-
-@pytest.mark.parametrize(
-    ("varying", "said"),
-    [
-        ({"temperature": [0.0, 1.0]}, "temperature (0.0, 1.0)"),
-        ({"seed": [0, 1]}, "seed (0, 1)"),
-        (
-            {"temperature": [0.0, 1.0], "prompts": ["a.txt", "b.txt"]},
-            'temperature (0.0, 1.0) and prompts ("a.txt", "b.txt")',
-        ),
-    ],
-)
-def test_a_sweep_names_the_parameter_behind_what_one_run_measures_as_one(varying, said, tmp_path):
-    [sentence] = chain(tmp_path, varying)
-    assert f"measures as one what differs in {said}: answers/" in sentence and "One curve" in sentence
-
-
-def test_what_results_keep_apart_is_not_named(tmp_path):
-    assert chain(tmp_path, {"temperature": [0.0, 1.0]}, {"told": [True, False]}) == []
-    assert chain(tmp_path, {"words": [20, 60]}) == []
-    for file in (ROOT / "notebooks" / "sweeps").glob("*.yaml"):
-        assert pooled_runs(sweep.load(file, tmp_path / file.stem)) == []
-
-
-def test_the_sentence_stands_above_what_would_run(tmp_path, capsys):
-    corpora = [str(tmp_path / "a"), str(tmp_path / "b")]
-    texts = {"notebook": "01_generate_texts", "name": "texts", "zip": {"temperature": [0.0, 1.0], "corpus": corpora}}
-    nothing = {"notebook": "rows", "parameters": {"tables": "{texts}"}}
-    make_notebook(tmp_path / "rows.ipynb", "1")
-    path = write(tmp_path, texts, nothing)
-    assert sweep.run_file(path, 1, tmp_path / "out", only=["rows"]) == 1, "the texts are left out"
-    assert "measures as one what differs in temperature (0.0, 1.0): texts/" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -85,9 +37,8 @@ def test_the_recipe_of_the_guide_gives_a_row_per_temperature(own_data, monkeypat
     file = own_data.parent / "curve.yaml"
     file.write_text(re.search(r"```yaml\n(.+?)```", GUIDE, re.S)[1])
     recipe = sweep.load(file, own_data / "runs" / "curve")
-    assert pooled_runs(recipe) == []
     for run in recipe.runs:  # as a sweep does, without its kernels
-        run.begin()
+        keep_parameters(run.folder, **run.parameters)
         run_notebook(run.notebook.stem, **run.parameters)
     made = {}
     exec(re.search(r"```python\n(.+?)```", GUIDE, re.S)[1], made)

@@ -18,7 +18,7 @@ import yaml
 from test_sentences import PIECES, TIED_THROUGHOUT, text_of
 
 from selfeval import ROOT
-from selfeval.sweep.findings import FINDING
+from selfeval.sweep.execute import FINDING
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))

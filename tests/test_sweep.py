@@ -1,21 +1,17 @@
 """Sweeps on tiny notebooks that the test makes: what is checked before the start, what runs, resumes, fails, stops."""
 
-import contextlib
 import fcntl
-import json
 import os
-import threading
-from concurrent.futures import Future
-from datetime import UTC, datetime
+import re
+import shutil
 
 import nbformat
 import pytest
-from papermill import PapermillExecutionError
 from sweep_files import CLIENT, READ, REPORT, SAVE, check, make_notebook, write
 
 from selfeval import ROOT, sweep
 from selfeval.errors import InputError
-from selfeval.sweep import execute, file
+from selfeval.sweep import file
 
 
 @pytest.fixture
@@ -93,179 +89,104 @@ def test_hostile_model_ids_stay_inside_and_apart(folder):
 # Running
 
 
-def test_stages_run_in_order_and_what_is_done_is_executed_again_after_a_change_alone(folder, capsys):
-    stages = [{"notebook": "rows", "grid": {"models": ["a/b:free", ["c", "d"]]}}]
-    stages += [{"notebook": "read", "name": "end", "parameters": {"tables": "{rows}"}}]
-    path, out = write(folder, *stages), folder / "out"
-    assert sweep.run_file(path, 2, out) == 0
-    said = capsys.readouterr().out
-    assert "rows: 2 ok\nend: 1 ok\n6 calls (100 tokens), 1.0000 USD; 0 simulated, 2 from the store\n" in said
-    *first, last = sweep.load(path, out).runs
-    made = json.loads((first[1].folder / "manifest.json").read_text())
-    assert made["status"] == "ok" and made["parameters"]["models"] == ["c", "d"] and made["selfeval"]
-    assert made["counts"]["calls"] == 3 and made["started"] < made["ended"]
-    assert last.parameters["tables"] == [str(run.folder) for run in first]
-    assert to_do(path, out) == []
+@pytest.fixture
+def go(folder, capsys):
+    """A function that runs these stages; it returns the exit status, [(status, stage)] as told, and what was said."""
+
+    def go(*stages, **options):
+        status = sweep.run_file(write(folder, *stages), 2, folder / "out", **options)
+        said = capsys.readouterr().out
+        runs = {*re.findall(r"^(ok|failed|incomplete|not started): (\S+?)/(\w+)", said, re.M)}
+        return status, sorted((how, stage) for how, stage, _ in runs), said
+
+    return go
+
+
+def test_what_is_done_is_executed_again_after_a_change_alone(folder, go):
+    mine = folder / "mine.csv"
+    mine.touch()
+    rows = {"notebook": "rows", "grid": {"models": ["a/b:free", ["c", "d"]]}}
+    stages = [rows, {"notebook": "read", "name": "end", "parameters": {"tables": "{rows}"}}]
+    stages.append({"notebook": "rows", "name": "other", "after": [], "parameters": {"models": [str(mine)]}})
+    status, ran, said = go(*stages)
+    assert (status, ran) == (0, [("ok", "end"), ("ok", "other"), ("ok", "rows"), ("ok", "rows")])
+    assert "runs: 4 ok\n9 model calls (150 tokens, $1.5000), 3 replies from the store" in said
+    [end] = (folder / "out" / "end").glob("*/notebook.ipynb")
+    made = nbformat.read(end, 4).metadata
+    assert len(made["papermill"]["parameters"]["tables"]) == 2 and made["selfeval"]["version"]
+    assert go(*stages)[:2] == (0, [])
 
     notebook = nbformat.read(folder / "read.ipynb", 4)
     notebook.cells += [nbformat.v4.new_markdown_cell("prose")]
     nbformat.write(notebook, folder / "read.ipynb")
-    assert to_do(path, out) == []
+    assert go(*stages)[1] == []
     make_notebook(folder / "read.ipynb", READ, "1 + 1")
-    assert to_do(path, out) == ["end"]
-    (first[1].folder / "manifest.json").unlink()
-    assert to_do(path, out, only=["rows"]) == ["rows"]
-    assert sweep.run_file(path, 2, out, only=["rows"]) == 0
-    make_notebook(folder / "read.ipynb", READ)
-    assert to_do(path, out) == ["end"], "a run that it depends on ended later"
+    assert go(*stages)[1] == [("ok", "end")]
+    mine.touch()
+    assert go(*stages)[1] == [("ok", "other")]
+    [first, _] = (folder / "out" / "rows").glob("*/notebook.ipynb")
+    shutil.rmtree(first.parent)
+    assert go(*stages)[1] == [("ok", "end"), ("ok", "rows")], "and what depends on it"
 
 
-def to_do(path, out, only=()):
-    """Return the stages of the runs that are to be executed now."""
-    loaded = sweep.load(path, out)
-    chosen = execute.choose(loaded, only)
-    for run in loaded.runs:
-        run.status = "to do" if loaded.is_ready(run, chosen) else run.status
-    return [run.stage for run in loaded.runs if run.status == "to do"]
+def test_a_file_added_to_a_folder_or_a_corpus_that_a_run_names_makes_it_stale(folder, go, monkeypatch):
+    corpora = [folder / "mine", folder / "data" / "corpora" / "ours"]
+    monkeypatch.setattr("selfeval.sweep.execute.DATA", folder / "data")
+    for corpus in corpora:
+        corpus.mkdir(parents=True)
+        (corpus / "z.jsonl").touch()
+    stages = [{"notebook": "read", "name": "a", "parameters": {"models": [str(corpora[0])]}}]
+    stages += [{"notebook": "read", "name": "b", "after": [], "parameters": {"models": ["ours"]}}]
+    assert go(*stages)[1] == [("ok", "a"), ("ok", "b")]
+    for corpus, stage in zip(corpora, "ab", strict=True):
+        (corpus / "m.jsonl").touch()
+        os.utime(corpus / "z.jsonl", (0, 0))
+        assert go(*stages)[1] == [("ok", stage)]
 
 
-def test_a_failed_run_is_named_with_its_cause_and_stops_what_needs_it(folder, capsys):
+def test_a_failed_run_is_told_with_its_cause_and_stops_only_what_needs_it(folder, go):
     make_notebook(folder / "rows.ipynb", 'import os\nif name == "dead": os.kill(os.getpid(), 9)',
                   f'{REPORT}\nif name == "bad": raise ValueError("\\x1b[31mno such corpus")', SAVE)  # fmt: skip
     stages = [{"notebook": "rows", "grid": {"name": ["good", "bad", "dead"]}}]
-    stages += [{"notebook": "read", "parameters": {"tables": "{rows}"}}]
-    out = folder / "out"
-    assert sweep.run_file(write(folder, *stages), 2, out) == 1
-    said = capsys.readouterr().out
-    assert "rows: 1 ok, 2 failed" in said
-    assert "6 calls (100 tokens), 1.0000 USD" in said, "also those of a run that failed behind them"
+    stages += [{"notebook": "read", "parameters": {"tables": "{rows}"}}, {"notebook": "read", "name": "last"}]
+    stages += [{"notebook": "read", "name": "apart", "after": []}]
+    status, ran, said = go(*stages)
+    assert status == 1
+    assert ran == [("failed", "rows")] * 2 + [("not started", "last"), ("not started", "read")] + [
+        ("ok", "apart"), ("ok", "rows"),
+    ]  # fmt: skip
+    assert "6 model calls (100 tokens, $1.0000)" in said, "also those of a run that failed behind them"
     assert "ValueError: [31mno such corpus (see " in said and "DeadKernelError" in said
-    assert "it depends on rows/bad" in said and "run the same command again to resume" in said
-    assert not (out / "read").exists()
+    assert "it needs rows, where a run failed" in said and "run the same command again to resume" in said
+    assert not (folder / "out" / "read").exists()
 
     make_notebook(folder / "rows.ipynb", "import pathlib", SAVE.replace("rows.csv", "new.csv"))
-    [good] = (out / "rows").glob("good_*")
-    assert sweep.run_file(write(folder, {"notebook": "rows", "grid": {"name": ["good"]}}), 1, out) == 0
+    [good] = (folder / "out" / "rows").glob("good_*")
+    assert go({"notebook": "rows", "grid": {"name": ["good"]}})[0] == 0
     assert (good / "new.csv").exists() and not (good / "rows.csv").exists(), "an older run's output stays"
 
 
-# What is executed, in which order, and how it ends: with runs that only say how they ended
+def test_where_calls_failed_later_stages_go_on_and_the_next_time_these_runs_come_first(folder, go):
+    text = "2 calls failed; run again to make only these. The first: HTTP 500"
+    make_notebook(folder / "rows.ipynb", REPORT, SAVE, f'assert pathlib.Path("{folder}/up").exists(), "{text}"')
+    stages = [{"notebook": "rows"}, {"notebook": "read", "parameters": {"tables": "{rows}"}}]
+    status, ran, said = go(*stages)
+    assert (status, ran) == (3, [("incomplete", "rows"), ("ok", "read")]) and f": AssertionError: {text}" in said
+    (folder / "up").touch()
+    assert go(*stages)[:2] == (0, [("ok", "read"), ("ok", "rows")]), "and the analysis anew"
+    make_notebook(folder / "rows.ipynb", REPORT.replace("failed=0", "failed=3"))
+    for _ in range(2):
+        status, ran, said = go({"notebook": "rows"})
+        assert (status, ran) == (3, [("incomplete", "rows")]) and "3 calls failed; run again" in said
+    make_notebook(folder / "rows.ipynb", f'raise ValueError("{text}")')
+    assert go({"notebook": "rows"})[:2] == (1, [("failed", "rows")])
 
 
-class Scripted:
-    """What submits runs to nobody: each ends as `ends` says by its `name` or its stage, one of `late` a little later.
-
-    An end is an exception, or how many calls failed.
-    """
-
-    def __init__(self, late=(), **ends):
-        self.late, self.ends, self.log = late, ends, []
-
-    @contextlib.contextmanager
-    def __call__(self, max_cost):
-        yield self.submit
-
-    def submit(self, run):
-        self.log.append(f"+{run.stage}")
-        future = Future()
-        threading.Timer(0.3 * (run.stage in self.late), self.end, (run, future)).start()
-        return future
-
-    def end(self, run, future):
-        run.begin()
-        end = self.ends.get(str(run.parameters.get("name")), self.ends.get(run.stage, 0))
-        (run.folder / "notebook.ipynb").write_text("{}")
-        (run.folder / "progress.json").write_text(json.dumps({"failed": end if isinstance(end, int) else 1}))
-        self.log.append(f"-{run.stage}")
-        future.set_result(run.settle(datetime.now(UTC), None if isinstance(end, int) else end))
-
-
-def go(path, script=None, **options):
-    """Return the exit status and what became of each run."""
-    loaded = sweep.load(path, path.parent / "out")
-    status = execute.run(loaded, script or Scripted(), **options)
-    return status, [run.status for run in loaded.runs]
-
-
-def failure(name, text):
-    return PapermillExecutionError(0, 1, SAVE, name, text, [])
-
-
-def test_two_sweeps_do_not_share_a_folder(folder):
-    path = write(folder, {"notebook": "rows"})
+def test_two_sweeps_do_not_share_a_folder(folder, go):
     (folder / "out").mkdir()
     with (folder / "out" / "lock").open("a") as file, pytest.raises(InputError, match="another sweep is at work"):
         fcntl.flock(file, fcntl.LOCK_EX)
-        go(path)
-
-
-def test_only_what_depends_on_a_stage_waits_for_it(folder):
-    stages = [{"notebook": "rows", "name": "a"}, {"notebook": "rows", "name": "b", "after": []}]
-    stages += [{"notebook": "read", "name": "c", "after": [], "parameters": {"tables": "{a}"}}]
-    stages += [{"notebook": "read", "name": "d"}]
-    path, script, again = write(folder, *stages), Scripted(["a", "b"], a=ValueError("no")), Scripted()
-    assert go(path, script) == (1, ["failed", "ok", "not started", "not started"])
-    assert script.log[:2] == ["+a", "+b"], "independent stages side by side"
-    assert go(path, again) == (0, ["ok", "done", "ok", "ok"])
-    assert again.log == ["+a", "-a", "+c", "-c", "+d", "-d"]
-
-
-def test_where_calls_failed_later_stages_go_on_and_the_next_time_these_runs_come_first(folder, capsys):
-    stages = [{"notebook": "rows", "grid": {"name": ["good", "some", "cell"]}}]
-    stages += [{"notebook": "read", "parameters": {"tables": "{rows}"}}]
-    path, text = write(folder, *stages), "2 calls failed; run again to make only these. The first: HTTP 500"
-    ends = {"some": 3, "cell": failure("AssertionError", text)}
-    assert go(path, Scripted(**ends)) == (3, ["ok"] * 4)
-    said = capsys.readouterr().out
-    assert ": 3 calls failed\n" in said and f": {text}\n" in said
-    assert go(path) == (0, ["done", "ok", "ok", "ok"]), "and the analysis anew"
-    for wrong in (("AssertionError", "3 rows"), ("ValueError", text)):
-        assert go(write(folder, {"notebook": "rows"}), Scripted(rows=failure(*wrong))) == (1, ["failed"])
-
-
-def test_a_run_is_done_until_a_file_that_it_names_changes(folder):
-    table = folder / "mine.csv"
-    path = write(folder, {"notebook": "rows", "parameters": {"tables": [str(table)]}})
-    for _ in range(2):
-        table.touch()
-        assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
-
-
-def test_a_file_added_to_a_folder_that_a_run_names_makes_it_stale_whatever_the_order_of_names(folder):
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    old = [corpus / f"{name}.jsonl" for name in "az"]
-    for each in old:
-        each.touch()
-    path = write(folder, {"notebook": "rows", "parameters": {"tables": [str(corpus)]}})
-    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
-    (corpus / "m.jsonl").touch()
-    for each in old:
-        os.utime(each, (0, 0))
-    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
-
-
-def test_a_corpus_that_a_run_names_makes_it_stale_when_it_changes(folder, monkeypatch):
-    corpus = folder / "data" / "corpora" / "mine"
-    corpus.mkdir(parents=True)
-    (corpus / "texts.jsonl").touch()
-    monkeypatch.setattr("selfeval.sweep.runs.DATA", folder / "data")
-    path = write(folder, {"notebook": "rows", "parameters": {"tables": ["mine"]}})
-    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
-    (corpus / "texts.jsonl").touch()
-    assert [go(path)[1] for _ in range(2)] == [["ok"], ["done"]]
-
-
-def test_only_leaves_the_rest_alone(folder, capsys):
-    path = write(folder, {"notebook": "rows", "grid": {"name": ["good", "bad", "late"]}}, {"notebook": "read"})
-    first = Scripted(bad=ValueError("no"))
-    assert go(path, first, only=["rows/[gb]*"]) == (1, ["ok", "failed", "left out", "left out"])
-    assert go(path, only=["read"]) == (1, ["done", "left out", "left out", "not started"])
-    assert "which has not finished (left out)" in capsys.readouterr().out
-    assert go(path, only=["rows"]) == (0, ["done", "ok", "ok", "left out"])
-    assert go(path, only=["read"]) == (0, ["done", "done", "done", "ok"])
-    with pytest.raises(InputError, match="--only 'raed' names no STAGE"):
-        go(path, only=["raed"])
+        go({"notebook": "rows"})
 
 
 # Notebooks that ask a server
@@ -287,6 +208,6 @@ def test_all_runs_share_the_ceiling_and_the_next_command_goes_on(tmp_path, serve
     assert sweep.run_file(path, 2, tmp_path / "out", max_cost=16.2) == 1
     said, bought = capsys.readouterr().out, len(asked.ledger)
     assert "at most 16.2 USD, plus at most what is in flight" in said and "BudgetError" in said
-    assert 0 < bought <= 6 and f"{bought} calls" in said and f"{bought * 0.04:.4f} USD" in said
+    assert 0 < bought <= 6 and f"{bought} model calls" in said and f"${bought * 0.04:.4f}" in said
     assert sweep.run_file(path, 2, tmp_path / "out") == 0
     assert len(asked.ledger) == 12, "what was bought is not bought again"

@@ -21,12 +21,6 @@ from selfeval.cli.options import BATCH, CEILING, COUNT, FilePath, variable
     metavar="NAME=VALUE",
     help="models=[a,b]; repeatable.",
 )
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="PATTERN",
-    help="A stage, or STAGE/RUN; * and ? work; repeatable.",
-)
 @CEILING
 @BATCH
 @click.option(
@@ -40,8 +34,7 @@ from selfeval.cli.options import BATCH, CEILING, COUNT, FilePath, variable
 def sweep(file: Path, workers: int | None, out: Path | None, chosen: tuple, **options) -> None:
     """Run the notebooks of a sweep FILE over their parameters.
 
-    --only: the runs they depend on must have finished. --max-cost: a sweep may exceed it by at most
-    what is in flight.
+    --max-cost: a sweep may exceed it by at most what is in flight.
 
     Run the same command again to resume: a run is done if it ended well with the same parameters
     and the same code in its notebook, and no file that they name has changed since. If one fails,
@@ -69,8 +62,8 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     """Turn the executed notebooks of FOLDER into HTML pages.
 
     FOLDER is a sweep's, such as data/runs/mine; without it, all sweeps in data/runs. An index lists
-    the pages. They open from disk and load nothing from the network; keys and paths of this machine
-    are removed.
+    the pages. They open from disk and load nothing from the network; keys are removed, and paths of
+    the project, of your home and above FOLDER.
     """
     from selfeval.sweep.report import build
 

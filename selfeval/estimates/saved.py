@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from selfeval import stats
-from selfeval.bounds import read_yaml
 from selfeval.errors import InputError
 from selfeval.figures.estimates import (
     KINDS,
@@ -145,18 +144,13 @@ def _parameters(root: Path) -> tuple[dict[str, dict], dict[Path, dict]]:
     by_place = {}
     by_folder = {}
     for file in sorted(root.rglob("*.ipynb")):
-        if file.with_name("parameters.yaml").exists():  # of a sweep
-            continue
         parameters, place = _given_by_papermill(file)
         if place:
             by_place[place] = parameters
-            by_folder[record_files.data_path(place).resolve()] = parameters
-    for file in root.rglob("parameters.yaml"):
-        parameters = read_yaml(file.read_text(encoding="utf-8"))
-        by_folder[file.parent.resolve()] = parameters
-        place = parameters.get("out") or parameters.get("corpus")
-        if place:
-            by_place[str(place)] = parameters
+            results = record_files.data_path(place)
+            if not results.is_dir():  # runs of a sweep that were moved stand beside their results
+                results = file.parent
+            by_folder[results.resolve()] = parameters
     return by_place, by_folder
 
 

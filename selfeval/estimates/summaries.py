@@ -1,6 +1,6 @@
 """What a result says: its statistics side by side, and its conclusion in a sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -142,36 +142,6 @@ def silence(result: Estimates) -> list[str]:
     if not who:
         return []
     return [f"{who}: {SILENT.get(result.kind, UNREAD)} (no answer: 100 %)."]
-
-
-def verdict(result: Estimates) -> str:
-    """Return what the main table concludes: "recognises: Good, Perfect; no evidence: Chance".
-
-    Where tasks or conditions differ in that, each stands with its own. Of a jury, arms stand in the
-    models' place, and the baselines are left out.
-    """
-    shown = main_table(result)
-    if "conclusion" not in shown:
-        return ""
-    who = "evaluator" if "evaluator" in shown else shown.columns[0]
-    is_said = (shown["conclusion"] != "") & ~shown[who].isin(BASELINES)
-    labels = [name for name in ("task", "condition", "arm", "round") if name in shown]
-    by_design: dict[str, dict[str, list[str]]] = {}
-    for row in shown[is_said].to_dict("records"):
-        design = ", ".join(row[name] for name in labels if row[name] and name != who)
-        names_by_conclusion = by_design.setdefault(design, {})
-        names_by_conclusion.setdefault(row["conclusion"], []).append(row[who])
-    sentences = {design: _in_words(concluded) for design, concluded in by_design.items()}
-    if len(set(sentences.values())) == 1:
-        return next(iter(sentences.values()))
-    return ". ".join(f"{design} – {sentence}" for design, sentence in sentences.items())
-
-
-def _in_words(concluded: Mapping[str, Sequence[str]]) -> str:
-    """Return {conclusion: names} as text, those that recognise first."""
-    order = sorted(concluded, key=lambda conclusion: conclusion != "recognises")
-    parts = [f"{conclusion}: {', '.join(sorted(concluded[conclusion]))}" for conclusion in order]
-    return "; ".join(parts)
 
 
 def answer(result: Estimates) -> str:

@@ -26,7 +26,6 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -39,13 +38,8 @@ from selfeval.errors import InputError, did_you_mean, meant_by
 from selfeval.paths import DATA, ROOT
 from selfeval.providers.models import STRANGERS, decode
 from selfeval.secrets import SECRET_VALUE, is_secret_name
-from selfeval.sweep.runs import Run
 
-# the parameter that says where a notebook writes; elsewhere `out`
-TARGETS = {"01_generate_texts": "corpus"}
 REFERENCE = re.compile(r"\{([^{}]*)\}")
-# later, as a text, than any time: a run that waits for one without an end is not done
-NOT_YET = "to come"
 Lists = dict[str, Annotated[list, MinLen(1)]]
 
 
@@ -55,7 +49,7 @@ class Entry:
 
     notebook: str
     name: str | None = None
-    parameters: dict | None = None
+    parameters: dict = field(default_factory=dict)
     grid: Lists | None = None
     zip: Lists | None = None
     after: list[str] | None = None
@@ -65,18 +59,18 @@ class Entry:
         """Return the parameters that vary, run by run."""
         if self.grid and self.zip:
             raise InputError("there is `grid` or `zip`, not both")
-        if self.zip and len({len(values) for values in self.zip.values()}) > 1:
+        varying = self.zip or self.grid or {}
+        lengths = [len(values) for values in varying.values()]
+        if self.zip and len(set(lengths)) > 1:
             raise InputError("the lists of `zip` differ in length")
-        if self.zip:
-            varying = self.zip
-            rows: Iterable = zip(*varying.values(), strict=True)
-        else:
-            varying = self.grid or {}
-            number = math.prod(map(len, varying.values()))
-            if number > RUNS:
-                rule = f"`grid` makes {number:,} runs, more than {RUNS:,}"
-                raise InputError(f"{rule}; take values out of its lists")
-            rows = itertools.product(*varying.values())
+        if self.grid and math.prod(lengths) > RUNS:
+            rule = f"`grid` makes {math.prod(lengths):,} runs, more than {RUNS:,}"
+            raise InputError(f"{rule}; take values out of its lists")
+        rows = (
+            zip(*varying.values(), strict=True)
+            if self.zip
+            else itertools.product(*varying.values())
+        )
         return [dict(zip(varying, row, strict=True)) for row in rows]
 
 
@@ -86,66 +80,91 @@ class File:
 
     name: str
     stages: Annotated[list[dict], MinLen(1)]
-    variables: dict | None = None
+    variables: dict = field(default_factory=dict)
     __pydantic_config__ = STRANGERS
+
+
+@dataclass(eq=False)
+class Run:
+    """One notebook with one set of parameters.
+
+    folder: where its executed notebook goes. parameters: as the notebook gets them. needs: the
+    stages that it waits for. status: `to do`; then `done` (in an earlier sweep), `ok`, `incomplete`
+    (calls failed, the next sweep asks for them again), `failed`, or `not started` (a stage that it
+    needs failed). cause: why it is not ok. ended: when, in seconds as of a file; infinite until it
+    is done.
+    """
+
+    stage: str
+    notebook: Path
+    folder: Path
+    parameters: dict
+    needs: list[str]
+    status: str = "to do"
+    cause: str = ""
+    ended: float = math.inf
+
+    @property
+    def name(self) -> str:
+        """Return the stage and the folder's name."""
+        return f"{self.stage}/{self.folder.name}"
 
 
 @dataclass
 class Sweep:
-    """The runs of a sweep file, in order, and the folder of their outputs."""
+    """The stages of a sweep file with their runs, in order, and the folder of their outputs."""
 
     folder: Path
-    runs: list[Run] = field(default_factory=list)
+    stages: dict[str, list[Run]] = field(default_factory=dict)
 
     @property
-    def stages(self) -> dict[str, list[Run]]:
-        """Return the runs of each stage."""
-        return {name: [*runs] for name, runs in itertools.groupby(self.runs, lambda run: run.stage)}
-
-    def is_ready(self, run: Run, chosen: set[str]) -> bool:
-        """Return whether a run whose needs have ended is to be executed; if not, set its status.
-
-        chosen: the names of the runs to execute.
-        """
-        needed = [other for other in self.runs if other.stage in run.needs]
-        ends = [other.manifest.get("ended", NOT_YET) for other in needed]
-        run.look(max(ends, default=""))
-        if run.status == "done":
-            return False
-        if run.name not in chosen:
-            run.status = "left out"
-            return False
-        for other in needed:
-            if other.status not in ("ok", "done", "to do"):
-                run.status = "not started"
-                lost = f"{other.name}, which has not finished ({other.status})"
-                run.cause = f"it depends on {lost}"
-                break
-        return run.status == "waiting"
+    def runs(self) -> list[Run]:
+        """Return the runs of all stages."""
+        return [*itertools.chain.from_iterable(self.stages.values())]
 
     def add(self, entry: Entry, base: Path) -> None:
-        """Add the runs of an entry of a file in the folder `base`, as far as nothing is wrong."""
+        """Add a stage of a file in the folder `base`."""
         notebook = _find_notebook(entry.notebook, base)
-        stages = self.stages
         stage = _check_name(entry.name or notebook.stem)
-        if stage.lower() in map(str.lower, stages):
+        if stage.lower() in map(str.lower, self.stages):
             raise InputError("the name is used twice; give one of them another `name`")
-        after = list(stages) if entry.after is None else entry.after
+        after = list(self.stages) if entry.after is None else entry.after
         for name in after:
-            if name not in stages:
+            if name not in self.stages:
                 raise InputError(f"`after` names {name!r}, which is no stage before this one")
-        declared = declared_parameters(notebook)
-        fixed = entry.parameters or {}
+        declared = _declared_parameters(notebook)
+        runs: list[Run] = []
         for varying in entry.sets():
-            both = fixed.keys() & varying.keys()
+            both = entry.parameters.keys() & varying.keys()
             if both:
                 raise InputError(f"{', '.join(sorted(map(repr, both)))} is both fixed and varying")
-            parameters = fixed | varying
+            parameters = entry.parameters | varying
+            # with names of runs for their folders: the key is the same wherever outputs lie
+            portable = dict(parameters)
+            needs = set(after)
             for name, value in parameters.items():
-                check_parameter(name, value, declared)
-            run = Run(stage, notebook, self.folder / stage, parameters, needs=set(after))
-            self.runs.append(_place_run(run, varying, stages, declared))
-        _check_places(self.runs)
+                _check_parameter(name, value, declared)
+                stages = self._stages_named(name, value)
+                if stages:
+                    needs |= set(stages)
+                    others = [run for other in stages for run in self.stages[other]]
+                    parameters[name] = [str(run.folder) for run in others]
+                    portable[name] = [run.name for run in others]
+            content = json.dumps(portable, sort_keys=True, default=str)
+            key = hashlib.sha256(content.encode()).hexdigest()[:10]
+            folder = self.folder / stage / slug(varying, key)
+            runs.append(Run(stage, notebook, folder, parameters, sorted(needs)))
+        _set_targets(runs, declared)
+        self.stages[stage] = runs
+
+    def _stages_named(self, name: str, value) -> list[str]:
+        """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
+        parts = value if isinstance(value, list) else [value]
+        matches = [REFERENCE.fullmatch(part) for part in parts if isinstance(part, str)]
+        stages = [match[1] for match in matches if match]
+        if stages and (len(stages) < len(parts) or not self.stages.keys() >= set(stages)):
+            raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
+        return stages
 
 
 def load(path, out=None, variables=None) -> Sweep:
@@ -155,13 +174,12 @@ def load(path, out=None, variables=None) -> Sweep:
     the file. Raises `InputError` with the first problem.
     """
     path = Path(path)
-    file = decode(File, _read_yaml(path), path)
-    values = dict(file.variables or {})
-    for name, value in (variables or {}).items():
-        if name not in values:
-            known = ", ".join(values) or "none"
+    file = decode(File, _read(path), path)
+    values = file.variables | dict(variables or {})
+    for name in values:
+        if name not in file.variables:
+            known = ", ".join(file.variables) or "none"
             raise InputError(f"{path} has no variable {name!r}; it has {known}.")
-        values[name] = value
     folder = DATA / "runs" / _check_name(file.name)
     sweep = Sweep(Path(out or folder).absolute())
     for number, entry in enumerate(_fill_in_variables(file.stages, values), 1):
@@ -171,6 +189,18 @@ def load(path, out=None, variables=None) -> Sweep:
             name = entry.get("name") or entry.get("notebook") or number
             raise InputError(f"{path}: stage {str(name)!r}: {error}") from None
     return sweep
+
+
+def _read(path: Path):
+    """Return what a sweep file holds."""
+    try:
+        return read_yaml(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        # without the line's text: it may be a key
+        mark = getattr(error, "problem_mark", None)
+        why = getattr(error, "problem", error)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
 
 
 def _fill_in_variables(value, variables: dict):
@@ -183,70 +213,6 @@ def _fill_in_variables(value, variables: dict):
     return variables.get(match[1], value) if match else value
 
 
-def _place_run(run: Run, varying: dict, known: dict[str, list[Run]], declared: dict) -> Run:
-    """Fill in what the parameters of a run refer to, its folder, and where it writes."""
-    # with names of runs in place of their folders: the key is the same wherever outputs lie
-    portable = dict(run.parameters)
-    for name, value in portable.items():
-        stages = _stages_named(name, value, known)
-        if not stages:
-            continue
-        run.needs |= set(stages)
-        others = [other for stage in stages for other in known[stage]]
-        portable[name] = [other.name for other in others]
-        folders = [str(other.folder) for other in others]
-        is_text = declared[name][0] == "str"
-        run.parameters[name] = folders[0] if is_text and len(folders) == 1 else folders
-    content = json.dumps(portable, sort_keys=True, default=str)
-    run.key = hashlib.sha256(content.encode()).hexdigest()[:10]
-    run.folder /= slug(varying, run.key)
-    target = TARGETS.get(run.notebook.stem, "out")
-    if target not in declared:
-        return run
-    if target == "out":
-        run.parameters.setdefault("out", str(run.folder))
-    elif not run.parameters.get(target):
-        rule = "a name of your own for the texts, by which later stages read them"
-        raise InputError(f"give `{target}`, {rule}")
-    return run
-
-
-def _stages_named(name: str, value, known: dict[str, list[Run]]) -> list[str]:
-    """Return the stages that `"{stage}"`, or a list of such, names; [] for a plain value."""
-    parts = value if isinstance(value, list) else [value]
-    stages = []
-    for part in parts:
-        match = REFERENCE.fullmatch(part) if isinstance(part, str) else None
-        if match:
-            stages.append(match[1])
-    are_known = known.keys() >= set(stages)
-    if stages and (len(stages) < len(parts) or not are_known):
-        raise InputError(f"`{name}` refers to {value!r}; name only stages before this one")
-    return stages
-
-
-def _read_yaml(path: Path):
-    """Read YAML without tags that make objects, and without keys that stand there twice."""
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node, deep=False):
-            names = [key.value for key, _ in node.value if not isinstance(key.value, list)]
-            for name in names:
-                if names.count(name) > 1:
-                    problem = f"the key {name!r} twice"
-                    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-            return super().construct_mapping(node, deep)
-
-    try:
-        return read_yaml(path.read_text("utf-8"), Loader)  # a SafeLoader
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        # without the line's text: it may be a key
-        mark = getattr(error, "problem_mark", None)
-        why = getattr(error, "problem", error)
-        line = f" in line {mark.line + 1}" if mark else ""
-        raise InputError(f"{path}: cannot read the sweep file as plain YAML{line}: {why}") from None
-
-
 def _check_name(text: str) -> str:
     """Return a name of a sweep or stage; refuse one that is no name of a folder."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", text, re.ASCII):
@@ -255,15 +221,22 @@ def _check_name(text: str) -> str:
     return text
 
 
-def _check_places(runs: list[Run]) -> None:
-    """Refuse two runs of one notebook that would write to one place: one would be replaced."""
-    writers: dict[tuple, Run] = {}
+def _set_targets(runs: list[Run], declared: dict) -> None:
+    """Fill in where runs of a notebook write; refuse two that write to one place."""
+    target = "corpus" if runs[0].notebook.stem == "01_generate_texts" else "out"
+    if target not in declared:
+        return
+    writers: dict[str, Run] = {}
     for run in runs:
-        name = TARGETS.get(run.notebook.stem, "out")
-        place = str(run.parameters.get(name, run.folder))
-        other = writers.setdefault((run.notebook, place), run)
+        if target == "out":
+            run.parameters.setdefault("out", str(run.folder))
+        place = run.parameters.get(target)
+        if not place:
+            rule = "a name of your own for the texts, by which later stages read them"
+            raise InputError(f"give `corpus`, {rule}")
+        other = writers.setdefault(str(place), run)
         if other is not run:
-            both = f"{other.name} and {run.name} write to one {name!r}, {place!r}"
+            both = f"{other.name} and {run.name} write to one {target!r}, {place!r}"
             remedy = "put models into one list, or take the parameter out of the file"
             raise InputError(f"{both}: {remedy}: each run has its own folder")
 
@@ -279,18 +252,14 @@ def _find_notebook(name: str, base: Path) -> Path:
     raise InputError(f"there is no notebook {name!r}{did_you_mean(stem, stems)}")
 
 
-def declared_parameters(notebook: Path) -> dict[str, tuple]:
-    """Return {parameter: (annotation, default)} of a notebook, as papermill sees them."""
+def _declared_parameters(notebook: Path) -> dict:
+    """Return the parameters of a notebook, as papermill sees them."""
     from papermill import inspect_notebook  # takes two seconds
 
-    declared = {}
-    for name, parameter in inspect_notebook(str(notebook)).items():
-        default = yaml.safe_load(parameter["default"])
-        declared[name] = (parameter["inferred_type_name"], default)
-    return declared
+    return inspect_notebook(str(notebook))
 
 
-def check_parameter(name, value, declared: dict) -> None:
+def _check_parameter(name, value, declared: dict) -> None:
     """Refuse what must not be passed on: papermill stores values three times."""
     names = [name, *value] if isinstance(value, dict) else [name]
     has_secret_name = any(is_secret_name(str(part)) for part in names)
