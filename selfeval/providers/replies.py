@@ -1,6 +1,7 @@
 """What an HTTP response says: a reply, or a classified failure.
 
-HTTP 200 may come with an error, HTML or broken JSON in its body, and the body counts.
+The OpenAI SDK returns HTTP 200 with an error body, HTML or broken JSON as if it were a reply; here
+the raw body counts.
 """
 
 import contextlib
