@@ -25,7 +25,7 @@ from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.models import Model, Provider
 from selfeval.providers.replies import Again, Failure, as_dict, read_body, read_reply
 from selfeval.providers.request import Request, Response, canonical, request_key
-from selfeval.providers.routes import Answer
+from selfeval.providers.routes import Answer, send
 from selfeval.providers.store import Store
 
 # requests of a batch, by its provider's `batch`; 200 MB are the most, too
@@ -255,9 +255,9 @@ class Batched(Paid):
         if self.provider.batch == "inline":
             lost = f"whether `{self.provider.name}` took the batch {batch} is unknown"
             raise Failure("open", f"{lost}, since its answer was lost; look for it there")
-        after = ""
+        after = {}
         while True:
-            page = await self._json(f"batches?limit=100{after}")
+            page = await self._json("batches", params={"limit": "100"} | after)
             listed = [as_dict(each) for each in page.get("data") or ()]  # the newest first
             for each in listed:
                 if as_dict(each.get("metadata")).get("selfeval") == batch:
@@ -266,7 +266,7 @@ class Batched(Paid):
                     return None
             if not (listed and page.get("has_more")):
                 return None
-            after = f"&after={listed[-1].get('id')}"
+            after = {"after": str(listed[-1].get("id"))}
 
     async def _look(self, there: str) -> "Results | None":
         """Return the results of a batch, None where it has not ended."""
@@ -298,17 +298,17 @@ class Batched(Paid):
                 return found
         raise Failure("transient", f"an answer about {path} that is no object in JSON")
 
-    async def _get(self, path: str, *, content=None, headers=None) -> bytes:
+    async def _get(self, path: str, *, content=None, headers=None, params=None) -> bytes:
         """Return what the provider answers about files or batches; content: what is posted.
 
         Raises `Failure`, with the outcome "open" where the answer has more than `MOST_BYTES`.
         """
 
-        async def exchange(connection):
+        async def exchange(client, url):
+            root = url.path.removesuffix("/chat/completions")
+            url = url.copy_with(path=f"{root}/{path}").copy_merge_params(params or {})
             method = "GET" if content is None else "POST"
-            return await connection.send(
-                path, content, method=method, headers=headers, most=MOST_BYTES
-            )
+            return await send(client, url, content, method=method, headers=headers, most=MOST_BYTES)
 
         try:
             answer = await self.endpoint.exchange(exchange, self.provider.deadline)

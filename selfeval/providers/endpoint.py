@@ -7,15 +7,16 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from selfeval.providers import embedded
-from selfeval.providers.addresses import has_password, is_here
+from selfeval.providers.addresses import is_here
 from selfeval.providers.calls import Call, Experience
 from selfeval.providers.limits import RateLimiter
 from selfeval.providers.models import Provider
 from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
 from selfeval.providers.request import Response
-from selfeval.providers.routes import Connection, post, proxy_of
+from selfeval.providers.routes import post
 from selfeval.providers.store import Store
 
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
@@ -40,7 +41,7 @@ class Endpoint:
         self.throttled = 0
         self.open_at = 0.0
         self.known: dict[str, Experience] = defaultdict(Experience)  # by model id
-        self._connection: Connection | None = None
+        self._client = self._url = None
         self._connecting = asyncio.Lock()
 
     # who is next
@@ -154,19 +155,19 @@ class Endpoint:
             return remedy
         return f"{remedy}; most servers want /v1 at its end"
 
-    async def exchange(self, exchange: Callable[[Connection], Awaitable], seconds: float):
-        """Return what an exchange with the provider brings, within so many seconds."""
-        connection = await self.connect()
+    async def exchange(self, exchange: Callable[[Any, Any], Awaitable], seconds: float):
+        """Return what an exchange with the provider brings, by our HTTP client and its URL."""
+        client = await self.connect()
         try:
             async with asyncio.timeout(seconds):
-                return await exchange(connection)
+                return await exchange(client, self._url)
         except Failure:
             raise
         except TimeoutError as error:
             raise Failure("transient", f"no complete reply within {seconds:.0f} s") from error
-        # of aiohttp, the sockets, or of a broken answer in any of them
+        # of openai's client, aiohttp, the sockets, or of a broken answer in any of them
         except Exception as error:
-            if self.provider.embedded and connection is self._connection:
+            if self.provider.embedded and client is self._client:
                 await self.close()  # it may have gone for idleness: find or start it anew
             if is_here(self.provider.address) and is_refused(error):
                 where = self.provider.base_url_env or "its `base_url`"
@@ -177,34 +178,47 @@ class Endpoint:
                 raise Failure("fatal", detail) from error
             raise Failure("transient", f"connection failed: {error.__cause__ or error}") from error
 
-    async def connect(self) -> Connection:
-        """Return the connections with the provider, made when they are first used."""
+    async def connect(self):
+        """Return the HTTP client.
+
+        The SDK's own, without its layer that builds every request's headers anew.
+        """
+        import httpx2
+        import openai
+
         async with self._connecting:
-            if self._connection is None:
-                url = self.provider.url or ""
+            if self._client is None:
+                url = self.provider.url
                 key = self.provider.read_key()
                 if self.provider.embedded:
                     url = await asyncio.to_thread(embedded.url, self.provider)
                     key = embedded.key(self.provider)
+                base = httpx2.URL(url)  # Azure's has a query, ?api-version=...
+                self._url = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
                 headers = {
                     "Content-Type": "application/json",
                     "User-Agent": "selfeval",
                     "Accept-Encoding": "gzip",
                 }
-                if key and not has_password(url):
+                if key:
                     headers["Authorization"] = f"Bearer {key}"
-                headers |= self.provider.read_headers()
-                # no proxy between us and our own server
-                proxy = None if is_here(url) else proxy_of(url)
-                self._connection = Connection(url, headers, self.most, proxy)
-            return self._connection
+                self._client = openai.DefaultAioHttpClient(
+                    headers=headers | self.provider.read_headers(),
+                    limits=httpx2.Limits(
+                        max_connections=self.most, max_keepalive_connections=self.most
+                    ),
+                    timeout=None,
+                    follow_redirects=False,  # nobody but the address in use gets prompts
+                    trust_env=not is_here(url),  # no proxy between us and our own server
+                )
+            return self._client
 
     async def close(self) -> None:
-        """Close the connections."""
-        connection = self._connection
-        self._connection = None
-        if connection:
-            await connection.session.close()
+        """Close the HTTP client."""
+        client = self._client
+        self._client = None
+        if client:
+            await client.aclose()
 
 
 def is_refused(error: BaseException | None) -> bool:

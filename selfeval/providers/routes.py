@@ -1,18 +1,12 @@
 """How a request is sent: to the chat, or for the likelihood of a text."""
 
 import json
-import os
-import ssl
-import urllib.parse
-import urllib.request
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from selfeval.bounds import REPLY, unpacked_reply
 from selfeval.providers.replies import START, Failure, NoEndpoint, read_body
-
-CHAT = "chat/completions"
 
 
 @dataclass
@@ -29,73 +23,7 @@ class Answer:
         return self.content.decode("utf-8", "replace")
 
 
-class Connection:
-    """Connections with one server, under whose address all paths lie.
-
-    headers: sent each time. most: connections at a time. proxy: its address, or None. What a server
-    sets as a cookie is not sent back, and nobody but the address in use gets anything.
-    """
-
-    def __init__(self, address: str, headers: Mapping[str, str], most: int, proxy: str | None):
-        import aiohttp
-        import certifi
-
-        self.address = address
-        self.proxy = proxy
-        certificates = os.environ.get("SSL_CERT_FILE") or certifi.where()
-        trusted = ssl.create_default_context(cafile=certificates)
-        self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=most, ssl=trusted, keepalive_timeout=5),
-            headers=headers,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
-        )
-
-    async def post(self, path: str, body: dict) -> Answer:
-        """Return the answer to an object in JSON."""
-        return await self.send(path, json.dumps(body).encode())
-
-    async def send(
-        self, path: str, content=None, *, method="POST", headers=None, most: int = REPLY
-    ) -> Answer:
-        """Return the answer to a request, of so many bytes at most.
-
-        path: behind the address, before its query (Azure's ?api-version=...); one that begins with
-        a slash stands in the place of its /v1.
-        """
-        base, _, query = self.address.partition("?")
-        base = base.rstrip("/")
-        url = f"{base.removesuffix('/v1')}{path}" if path[0] == "/" else f"{base}/{path}"
-        if query:
-            url += f"{'&' if '?' in path else '?'}{query}"
-        how = {"headers": headers, "proxy": self.proxy, "allow_redirects": False}
-        received = bytearray()
-        async with self.session.request(method, url, data=content, **how) as answer:
-            async for part in answer.content.iter_any():
-                received += part
-                if len(received) > most:
-                    break
-        encoding = answer.headers.get("content-encoding", "")
-        try:
-            unpacked = unpacked_reply(bytes(received), encoding.strip().lower(), most)
-        except zlib.error as error:
-            raise Failure("transient", f"connection failed: {error}") from error
-        except ValueError as error:  # it would be as large the next time
-            raise Failure("rejected", str(error)) from error
-        return Answer(answer.status, unpacked, answer.headers)
-
-
-def proxy_of(address: str) -> str | None:
-    """Return the proxy that the environment names for an address, or None."""
-    parts = urllib.parse.urlsplit(address)
-    if urllib.request.proxy_bypass(parts.netloc):
-        return None
-    proxies = urllib.request.getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-async def post_likelihood(connection: Connection, body: dict) -> Answer:
+async def post_likelihood(client, url, body: dict):
     """Return the response to a request for the log-likelihood of a text.
 
     Such a request is a conversation that ends with the text as the assistant's message; its
@@ -126,11 +54,13 @@ async def post_likelihood(connection: Connection, body: dict) -> Answer:
             "add_generation_prompt": False,
             "continue_final_message": True,
         }
-        response = await connection.post(CHAT, sent)
+        response = await _send(client, url, sent)
         body = read_body(response)
         return _reply_of(body, text, _of_prompt(body, text))
-    asked = {"content": text, "add_special": False, "parse_special": False}
-    response = await connection.post("/tokenize", asked)
+    tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
+    response = await _send(
+        client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
+    )
     if response.status_code != 200:
         return response
     ids = _token_ids(response)
@@ -139,7 +69,7 @@ async def post_likelihood(connection: Connection, body: dict) -> Answer:
         "grammar": "root ::= " + " ".join(f"<[{i}]>" for i in ids),
     }
     sent |= {"logprobs": True, "top_logprobs": 1, "max_tokens": len(ids) + 1, "cache_prompt": False}
-    response = await connection.post(CHAT, sent)
+    response = await _send(client, url, sent)
     if response.status_code == 500 and "grammar stack" in response.text:  # it would every time
         return _reply_of({}, text, [])
     body = read_body(response)
@@ -162,11 +92,36 @@ def _token_ids(response) -> list[int]:
         ) from None
 
 
-async def post(connection: Connection, body: dict) -> Answer:
+async def post(client, url, body: dict) -> Answer:
     """Return the answer to a request: to the chat, or for a likelihood."""
     if "likelihood" in body:
-        return await post_likelihood(connection, body)
-    return await connection.post(CHAT, body)
+        return await post_likelihood(client, url, body)
+    return await _send(client, url, body)
+
+
+async def _send(client, url, body: dict) -> Answer:
+    """Return the answer to a request that posts an object in JSON."""
+    return await send(client, url, json.dumps(body).encode())
+
+
+async def send(
+    client, url, content=None, *, method="POST", headers=None, most: int = REPLY
+) -> Answer:
+    """Return the answer to a request, of so many bytes at most."""
+    received = bytearray()
+    async with client.stream(method, url, content=content, headers=headers) as answer:
+        async for part in answer.aiter_raw():
+            received += part
+            if len(received) > most:
+                break
+    encoding = answer.headers.get("content-encoding", "")
+    try:
+        unpacked = unpacked_reply(bytes(received), encoding.strip().lower(), most)
+    except zlib.error as error:
+        raise Failure("transient", f"connection failed: {error}") from error
+    except ValueError as error:  # it would be as large the next time
+        raise Failure("rejected", str(error)) from error
+    return Answer(answer.status_code, unpacked, answer.headers)
 
 
 def _reply_of(body: dict, text: str, tokens: list[tuple[str, float]]):
