@@ -1,4 +1,4 @@
-"""The three jobs in one command each, sweeps over lists of models, and functions of one's own as models."""
+"""The three jobs in one command each, and sweeps over lists of models."""
 
 import json
 import os
@@ -12,13 +12,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from sweep_files import keep_parameters, make_notebook, reply, write
+from sweep_files import keep_parameters, reply
 from test_cli import selfeval
 
 import selfeval as se
 from selfeval import DATA, ROOT, sweep
-from selfeval.errors import InputError, ProviderError
-from selfeval.providers.models import get
 
 SWEEPS = ROOT / "notebooks" / "sweeps"
 
@@ -251,81 +249,6 @@ def test_a_list_of_models_replaces_a_variable(tmp_path, monkeypatch):
     for study in ("texts", "identity", "jury"):
         loaded = sweep.load(SWEEPS / f"{study}.yaml", tmp_path)
         assert not re.search(r'"\{\w+\}"', json.dumps([run.parameters for run in loaded.runs]))
-
-
-# functions as models --------------------------------------------------------------------------------------------------
-
-MODULE = """from pathlib import Path
-log = Path(__file__).with_name("log")
-log.open("a").write("imported\\n")
-def answer(messages, temperature=None):
-    log.open("a").write("asked\\n")
-    return "It rains."
-async def waits(messages, **parameters):
-    raise ValueError("no answer today")
-"""
-ENTRY = "{{id: {id}, provider: python, model: '{model}', display: {id}{more}}}"
-
-
-@pytest.fixture
-def functions(tmp_path, registry, own_store):
-    """A function that writes a registry of functions, and the log of the module that has them."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / f"{tmp_path.name}.py").write_text(MODULE)
-
-    def written(**models):
-        more = {"kept": ", stored: true"}
-        rows = [
-            ENTRY.format(id=f"my/{name}", model=model.format(f"mine.{tmp_path.name}"), more=more.get(name, ""))
-            for name, model in models.items()
-        ]
-        return registry(f"models: [{', '.join(rows)}]")
-
-    log = tmp_path / "mine" / "log"
-    return written, lambda: log.read_text().split() if log.exists() else []
-
-
-def test_a_function_is_a_model_in_a_sweep_that_is_stored_if_it_says_so(functions, tmp_path):
-    written, log = functions
-    written(kept="{}:answer", loose="{}:answer")
-    make_notebook(tmp_path / "texts.ipynb", "import selfeval as se", "rows = se.generate_texts(models, 2)",
-                  'assert set(rows["text"]) == {"It rains."} or "sim" in str(models)')  # fmt: skip
-    path = write(tmp_path, {"notebook": "texts", "parameters": {"models": ["my/kept", "my/loose", "sim/good"]}})
-    assert "my/kept" in selfeval("models").output and len(se.list_models().query("model == 'my/kept'"))
-    plan = se.generate_texts(["my/kept", "my/loose"], 2, dry_run=True)
-    assert plan[["model", "to_buy"]].to_numpy().tolist() == [["my/kept", 2]]
-    assert sweep.run_file(path, 1, tmp_path / "out", dry_run=True) == 0
-    assert log() == [], "neither a list nor a dry run imports it"
-    assert sweep.run_file(path, 1, tmp_path / "out") == 0
-    assert log() == ["imported"] + ["asked"] * 4
-    again = se.generate_texts(["my/kept", "my/loose"], 2)
-    assert len(again) == 4 and log()[5:] == ["imported"] + ["asked"] * 2, "what is stored is not asked again"
-
-
-def test_what_a_function_raises_is_a_failed_call_and_one_that_is_missing_is_said(functions):
-    written, _ = functions
-    written(fails="{}:waits", kept="{}:waits", lost="{}:nobody", away="no.such:module")
-    with pytest.raises(ProviderError, match=r"no answer today.+my/kept wrote no text.+no answer today"):
-        se.generate_texts(["my/fails", "my/kept"], 1)
-    for name in ("my/lost", "my/away"):
-        with pytest.raises(InputError, match=r"The function '\S+' cannot be imported"):
-            se.generate_texts(name, 1)
-
-
-def test_nothing_but_ones_own_registry_can_name_a_function(functions, tmp_path, monkeypatch):
-    _, log = functions
-    named = f"python:mine.{tmp_path.name}:answer"
-    for model in (named, "python:os.system", "python/x"):
-        with pytest.raises((InputError, ProviderError)):
-            se.generate_texts(model, 1)
-    (tmp_path / "data").mkdir()
-    entry = ENTRY.format(id="my/kept", model=named.removeprefix("python:"), more="")
-    (tmp_path / "data" / "models.yaml").write_text(f"{(DATA / 'models.yaml').read_text()}\n  - {entry}\n")
-    monkeypatch.delenv("SELFEVAL_MODELS", raising=False)
-    monkeypatch.setattr("selfeval.paths.DATA", tmp_path / "data")
-    with pytest.raises(InputError, match="in the file of SELFEVAL_MODELS alone"):
-        get("my/kept")
-    assert log() == []
 
 
 # installed elsewhere --------------------------------------------------------------------------------------------------

@@ -299,8 +299,6 @@ class Paid:
         if call.owner != own_name():
             remedy = f"put `batch` back into the entry of `{self.provider.name}` in the registry"
             raise Failure("open", f"the request went out in the {call.owner}; {remedy}")
-        if call.model.call:
-            return await self._call(call)
         await self.endpoint.connect()  # the start of our own server is not the reply's latency
         while True:
             try:
@@ -327,14 +325,3 @@ class Paid:
             pause = min(30.0, 2.0 ** (call.attempts - 2), left / 2) * random.uniform(0.5, 1)
             await asyncio.sleep(pause)
             call.seconds += pause
-
-    async def _call(self, call: Call) -> Response:
-        """Return the response of the user's function, whose replies are stored."""
-        function: Any = call.model.call
-        response = await ask_callable(function, call.messages, call.parameters)
-        if response.status == "error":
-            failure = Failure("rejected", response.error or "it says no more")
-            self.store.record_attempt(call.key, failure.outcome, failure.detail)
-            raise failure
-        self.known[call.model.id].learn(None)
-        return response

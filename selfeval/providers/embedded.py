@@ -77,12 +77,12 @@ def require(model: Model, batch: bool = False) -> None:
     none.
     """
     provider = model.provider
-    if batch and not (is_computed(model) or model.call or provider.embedded or provider.batch):
+    if batch and not (is_computed(model) or provider.embedded or provider.batch):
         which = f"the provider `{provider.name}` of {model.id!r}"
         has = f"{which} has no field 'batch' in data/models.yaml"
         remedy = "ask without batches, or without this model"
         raise InputError(f"`batch` cannot be used, since {has}; {remedy}.")
-    if is_computed(model) or model.call or dry_runs.folder():  # a dry run asks nobody
+    if is_computed(model) or dry_runs.folder():  # a dry run asks nobody
         return
     served = f"The model {model.id!r} is served by `{provider.name}`"
     key = provider.read_key() or ""

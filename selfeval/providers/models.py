@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Annotated, Literal
 
 import yaml
@@ -25,7 +24,7 @@ from selfeval.providers.gguf import checked_sha256
 from selfeval.secrets import READ, is_secret_name, redact, tell
 
 DEFAULT_PROVIDER = "openrouter"
-PYTHON = "python"  # the provider of functions; no id can name it
+PYTHON = "python"  # the provider of functions
 GGUF = "gguf"  # the provider of files; each is a provider of its own
 LIMITS = {"max_tokens", "max_completion_tokens"}  # parameters that bound a reply
 STRANGERS = {"extra": "forbid"}  # fields that a class does not have, where a registry is read
@@ -221,7 +220,6 @@ class Model:
     cache_control: bool = False
     simulation: dict | None = None
     call: Callable | None = None
-    stored: bool = False  # the replies of `call` are
     gguf: Text | None = None  # the path of its weights
     context: Count | None = None  # tokens, of these weights alone
     __pydantic_config__ = STRANGERS
@@ -263,24 +261,6 @@ def registry_files() -> tuple[Path, ...]:
     """Return the registry's files: the project's, then the one that `SELFEVAL_MODELS` names."""
     own = os.environ.get("SELFEVAL_MODELS")
     return (shipped("models.yaml"), *([Path(own)] if own else []))
-
-
-def _function(name: str, folder: Path) -> Callable:
-    """Return a function by its name, `package.module:function`, imported when first asked."""
-
-    @cache
-    def imported() -> Callable:
-        if str(folder) not in sys.path:
-            sys.path.append(str(folder))
-        try:
-            return _filter_parameters(resolve_name(name))
-        except Exception as error:  # whatever a module does when it is imported
-            why = f"{type(error).__name__}: {error}"
-            raise InputError(
-                f"The function {name!r} cannot be imported ({why}); correct its `model`."
-            ) from error
-
-    return lambda messages, **parameters: imported()(messages, **parameters)
 
 
 @cache
@@ -373,21 +353,7 @@ def _model(
     if "gguf" in entry or "context" in entry:
         base = folder or shipped("models.yaml").parent
         fields |= _file_entry(entry, providers[GGUF], file, base)
-    if entry.get("provider") == PYTHON and provider is None:
-        fields |= _function_entry(entry, file, folder)
     return decode(Model, fields, file, "models", str(entry.get("id", number)))
-
-
-def _function_entry(entry: dict, file: str, folder: Path | None) -> dict:
-    """Return the fields of a model that is a function; folder: of the user's registry."""
-    name = str(entry.get("model"))
-    if folder is None or not re.fullmatch(r"[\w.]+:\w+", name):
-        form = "a function is named as `package.module:function`"
-        rule = f"{form}, in the file of SELFEVAL_MODELS alone"
-        where = f"models.{entry.get('id')}.model"
-        raise InputError(f"{file} is wrong at {where}: {rule}, got {name!r:.80}.")
-    function = _function(name, folder)
-    return {"provider": Provider(PYTHON), "api_name": entry.get("id"), "call": function}
 
 
 def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dict:

@@ -178,11 +178,8 @@ class Response:
 
 
 def is_computed(model: Model) -> bool:
-    """Tell whether the reply is computed and not stored.
-
-    A simulated model, or a function unless it says so.
-    """
-    return (model.call is not None and not model.stored) or model.provider.name == "sim"
+    """Tell whether the reply is computed and not stored: of a simulated model, or a function."""
+    return model.call is not None or model.provider.name == "sim"
 
 
 async def ask_callable(function: Callable, messages: list[dict], parameters: dict) -> Response:
