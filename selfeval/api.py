@@ -352,7 +352,7 @@ def likelihoods(
     """Compute how likely each text is under each model; return one row per text and candidate.
 
     texts: as for `collect_predictions`. models: the candidates, on servers that give the likelihood
-    of a text (the embedded ones, llama.cpp, vLLM); None for the authors that are. show_prompt:
+    of a text (the embedded ones, llama.cpp); None for the authors that are. show_prompt:
     False computes it without the writing prompt, in whose place stands "Write a text.", with the
     length that was asked for. limit: only the texts on the first `limit` prompts. out: a folder
     below data/, to keep likelihoods.jsonl. `logprob` is log P(text | its prompt) in nats, before
@@ -370,7 +370,7 @@ def likelihoods(
             server = f"The server of {', '.join(map(repr, unable))}"
             sentence = f"{server} gives no log-probabilities of a text"
             if models is not None:
-                remedy = "ask models on llama.cpp or vLLM, such as local/smollm2-135m"
+                remedy = "ask models on llama.cpp, such as local/smollm2-135m"
                 raise InputError(f"{sentence}; {remedy} (`likelihood` in data/models.yaml).")
             print(f"{sentence}; it is left out.")
         values = await collect_likelihoods(client, able, rows, show_prompt)

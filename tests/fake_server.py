@@ -68,10 +68,6 @@ def completion(body, text, cost=None):
         rows = [{"token": piece, "logprob": chance(body["model"], piece)} for piece in [*pieces(text), ""]]
         choice["logprobs"] = {"content": rows}  # the last is the end of the turn
     head = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": body.get("model")}
-    if "prompt_logprobs" in body:
-        shown = pieces("\n".join(message["content"] for message in body["messages"]))
-        entries = ({"logprob": chance(body["model"], piece), "rank": 1, "decoded_token": piece} for piece in shown)
-        head["prompt_logprobs"] = [None, *({str(i): entry} for i, entry in enumerate(entries))]
     return {**head, "choices": [choice], "usage": usage}
 
 
@@ -146,7 +142,7 @@ class FakeServer:
         `fault_rate`, seeded by request and attempt, whatever the order of arrival. "400-temperature" and
         "400-max_tokens" strike only requests that have the parameter, like the models that refuse it.
     Also llama.cpp's /tokenize, with a second token for a word that
-    is not ASCII, and chat with a grammar of its tokens; vLLM's `prompt_logprobs`.
+    is not ASCII, and chat with a grammar of its tokens.
     retry_after: seconds that a 429 asks for; hang: seconds until hang, and trickle, give up. While `open` is cleared,
     all that arrives waits for its answer. The ledger's times are of the monotonic clock.
     """

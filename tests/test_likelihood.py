@@ -71,16 +71,6 @@ def test_without_its_prompt_a_text_answers_a_request_that_names_only_its_length(
     assert row["show_prompt"] is False and row["logprob"] == of_text("a", "Rain.")
 
 
-def test_log_probabilities_of_a_prompt_are_read_from_its_end(ask):
-    [row], [chat] = ask("vllm:tall", "Write. Rain fell.")  # its first word ends the request too
-    body = chat["body"]
-    assert body["messages"][-1] == {"role": "assistant", "content": "Write. Rain fell."}
-    assert body["prompt_logprobs"] == 0 and body["continue_final_message"] and not body["add_generation_prompt"]
-    assert row["tokens"] == 3 and row["logprob"] == pytest.approx(
-        chance("tall", "\nWrite.") + chance("tall", " Rain") + chance("tall", " fell.")
-    )
-
-
 def test_a_token_without_a_row_makes_the_likelihood_null_and_another_reply_is_an_error(ask):
     rows, _ = ask("llamacpp:a", "Rain \u2614 fell.", "Rain fell.")
     assert [(row["logprob"], row["tokens"], row["status"]) for row in rows] == [

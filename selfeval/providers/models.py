@@ -94,7 +94,7 @@ class Provider:
     effort: bool = False
     prefill: bool = False
     batch: Literal["inline", "files"] | None = None
-    likelihood: Literal["grammar", "prompt_logprobs"] | None = None
+    likelihood: Literal["grammar"] | None = None
     embedded: dict = field(default_factory=dict, hash=False)
     __pydantic_config__ = STRANGERS
 

@@ -27,17 +27,15 @@ async def post_likelihood(client, url, body: dict):
     """Return the response to a request for the log-likelihood of a text.
 
     Such a request is a conversation that ends with the text as the assistant's message; its
-    parameter `likelihood` is the route, which is the provider's in the registry:
+    parameter `likelihood` is the provider's in the registry, "grammar" of llama.cpp.
 
-    grammar: llama.cpp. The text is tokenised, and a grammar of just these token ids lets the model
+    The text is tokenised, and a grammar of just these token ids lets the model
     write nothing else. Log-probabilities are before grammar and temperature, so their sum is the
     text's: within 1e-3 of feeding it token by token (tests/test_likelihood.py). The prompt is
     computed anew in each call, since what is cached of it changes rounding, on a text of Qwen by .6
     in -91. Other grammars are wrong routes: on a text of -71.16, one of its letters gives -134.7
     and a JSON schema's `const` -134.0: both let the model spell it with tokens that it would not
     choose.
-
-    prompt_logprobs: vLLM. The log-probabilities of the prompt's last tokens, which are the text.
 
     The reply is the text, with the log-probability of each of its tokens; without any where one is
     not known: the server of llama.cpp leaves out a token that holds part of a character, and breaks
@@ -47,16 +45,6 @@ async def post_likelihood(client, url, body: dict):
     sent = {
         name: value for name, value in body.items() if name not in ("likelihood", "temperature")
     }
-    if body["likelihood"] == "prompt_logprobs":
-        sent |= {
-            "prompt_logprobs": 0,
-            "max_tokens": 1,
-            "add_generation_prompt": False,
-            "continue_final_message": True,
-        }
-        response = await _send(client, url, sent)
-        body = read_body(response)
-        return _reply_of(body, text, _of_prompt(body, text))
     tokenizer = url.copy_with(path=url.path.removesuffix("/v1/chat/completions") + "/tokenize")
     response = await _send(
         client, tokenizer, {"content": text, "add_special": False, "parse_special": False}
@@ -151,14 +139,3 @@ def _of_reply(body: dict, text: str, n: int) -> list[tuple[str, float]]:
     if choice.get("finish_reason") != "length":  # the last one is the end of the turn
         rows = rows[:-1]
     return [(row["token"], row["logprob"]) for row in rows] if len(rows) == n else []
-
-
-def _of_prompt(body: dict, text: str) -> list[tuple[str, float]]:
-    """Return tokens and log-probabilities of the text that a prompt ends with."""
-    rows = [next(iter(entry.values())) for entry in body.get("prompt_logprobs") or () if entry]
-    found: list[tuple[str, float]] = []
-    for row in reversed(rows):
-        found.insert(0, (row["decoded_token"], row["logprob"]))
-        if "".join(token for token, _ in found).strip() == text.strip():
-            return found
-    raise Failure("rejected", "the log-probabilities of the prompt do not end with the text")
