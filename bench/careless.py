@@ -450,7 +450,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("notebooks/07_existence.ipynb", '{\\"names\\": names,', '{\\"names\\": 6,'),
     ("notebooks/01_generate_texts.ipynb", 'errors.append(failure[\\"error\\"])', "pass"),
     # by two more who had not seen a test
-    ("providers/replies.py", 'counts["cached"] * price["input"]', 'counts["cached"] * price["cached"]'),
     ("providers/replies.py", "if end > start] or None", "if end >= start] or None"),
     (
         "providers/batches.py",

@@ -21,12 +21,11 @@ from selfeval.cli import main
 from selfeval.errors import BudgetError
 from selfeval.providers import batches, client
 from selfeval.providers.models import get
-from selfeval.providers.request import Request, user
+from selfeval.providers.request import user
 from selfeval.providers.store import Store
 
 MODELS = "providers: {{{0}: {{base_url: '{1}', hosted: true, batch: {0}, answer_tokens: 100}}}}\n" + (
-    "models: [{{id: '{0}:m', provider: {0}, model: m, display: M, cache_control: true, "
-    "price: {{input: 1, output: 4, cached: {2}}}}}]"
+    "models: [{{id: '{0}:m', provider: {0}, model: m, display: M, price: {{input: 1, output: 4}}}}]"
 )
 SMALL = "from selfeval.providers import batches\nbatches.POLL, batches.MOST = 0.02, {{'inline': {0}, 'files': {0}}}\n"
 
@@ -37,10 +36,10 @@ def batched(request, server, registry, monkeypatch):
     monkeypatch.setattr(batches, "POLL", 0.02)
     monkeypatch.setattr(batches, "MOST", {"inline": 40, "files": 40})
 
-    def start(faults=None, cached=1, **how):
+    def start(faults=None, **how):
         fake = server(**how)
         fake.batch_faults = faults or {}
-        registry(MODELS.format(request.param, fake.url, cached))
+        registry(MODELS.format(request.param, fake.url))
         return fake, get(f"{request.param}:m")
 
     return start
@@ -235,17 +234,6 @@ def test_new_questions_wait_for_the_room_that_a_batch_on_its_way_holds(store, ba
     leave_a_batch(fake, store, model, monkeypatch)
     responses, _ = ask(store, questions(model, 10)[::-1], batch=True)
     assert {r.status for r in responses} == {"ok"} and {*bought(fake).values()} == {1} and not count(store, "claims")
-
-
-def test_what_jurors_share_is_marked_for_a_cache_and_changes_no_identity(store, batched):
-    fake, model = batched(cached=0.1)
-    plain, marked = (Request(model, user("shared, own"), shared=n) for n in (0, 6))
-    [response], tally = ask(store, [marked])
-    assert plain.key == marked.key and "of them cached" in str(tally)
-    kept = {"type": "text", "text": "shared", "cache_control": {"type": "ephemeral"}}
-    assert fake.ledger[0]["body"]["messages"][0]["content"] == [kept, {"type": "text", "text": ", own"}]
-    prompt, cached, written = (response.usage[part] for part in ("prompt", "cached", "completion"))
-    assert response.cost == pytest.approx((prompt - 0.9 * cached + 4 * written) / 1e6) and cached
 
 
 def test_a_batch_is_looked_at_early_and_then_with_patience(store, batched, monkeypatch):

@@ -708,7 +708,7 @@ def test_progress_is_written_for_the_sweep(store, server, tmp_path, monkeypatch)
     for asked in (questions(get("openai:m"), 5), [Request(get("openai:m"), user("another notebook's client"))]):
         within(store, lambda client, asked=asked: client.chat_all(asked, label="questions"))
     state = json.loads((tmp_path / "progress.json").read_text())
-    assert state.pop("tokens") > state.pop("cached") > 0
+    assert state.pop("tokens") > 0
     nothing = {"again": 0, "simulated": 0, "unpriced": 0, "stored": 0, "failed": 0}
     assert state == {"calls": 6, "cost": 3.0} | nothing
 

@@ -55,7 +55,6 @@ class Tally:
     simulated: int = 0
     failed: int = 0
     tokens: int = 0
-    cached: int = 0
     cost: float = 0.0
     unpriced: int = 0
 
@@ -63,7 +62,6 @@ class Tally:
         """Count a reply that was bought."""
         self.calls += 1
         self.tokens += response.tokens()
-        self.cached += response.usage.get("cached", 0)
         self.cost += response.cost or 0.0
         self.unpriced += response.cost is None
 
@@ -73,8 +71,7 @@ class Tally:
     def __str__(self) -> str:
         parts = [f"{self.calls} model calls"]
         if self.calls:
-            cached = f", {self.cached} of them cached" if self.cached else ""
-            parts = [f"{self.calls} model calls ({self.tokens} tokens{cached}, {self._money()})"]
+            parts = [f"{self.calls} model calls ({self.tokens} tokens, {self._money()})"]
         if self.again:
             parts.append(f"{self.again} of them asked again")
         if self.simulated:

@@ -19,8 +19,8 @@ class Call:
     """One call with its attempts.
 
     key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
-    of prompt and reply, and amount: US dollars, at most. shared: as in `Request`. owner: of its
-    lease. sent: the parameters that are sent. adapted: what of them is otherwise than asked.
+    of prompt and reply, and amount: US dollars, at most. owner: of its lease. sent: the parameters
+    that are sent. adapted: what of them is otherwise than asked.
     """
 
     key: str
@@ -30,7 +30,6 @@ class Call:
     given: dict
     tokens: int
     amount: float = 0.0
-    shared: int = 0
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
     owner: str = field(default_factory=own_name)
@@ -54,24 +53,8 @@ class Call:
         self.adapted = adapted or None
 
     def body(self) -> dict:
-        """Return what goes to the API.
-
-        Where the model has a cache that is told what to keep, with that marked.
-        """
-        messages = [*self.messages]
-        if self.shared and self.model.cache_control:
-            first = int(messages[0]["role"] == "system")
-            text = messages[first]["content"]
-            kept = {
-                "type": "text",
-                "text": text[: self.shared],
-                "cache_control": {"type": "ephemeral"},
-            }
-            messages[first] = {
-                "role": "user",
-                "content": [kept, {"type": "text", "text": text[self.shared :]}],
-            }
-        return {"model": self.model.api_name, "messages": messages, **self.sent}
+        """Return what goes to the API."""
+        return {"model": self.model.api_name, "messages": self.messages, **self.sent}
 
 
 @dataclass
@@ -126,7 +109,7 @@ class Experience:
         key = stored_key(request.key, number)
         tokens = estimate(messages, given, model)
         amount = ceiling.at_most(model, *tokens) if ceiling else 0.0
-        return Call(key, model, messages, parameters, given, sum(tokens), amount, request.shared)
+        return Call(key, model, messages, parameters, given, sum(tokens), amount)
 
     def make_room(self, call: Call) -> bool:
         """Give the model room for thinking from now on.

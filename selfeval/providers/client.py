@@ -99,10 +99,10 @@ class Client(contextlib.AbstractAsyncContextManager):
             yield from asker.known.items()
 
     async def chat(
-        self, model: Model, messages: list[dict], *, sample=0, seed=0, shared=0, **parameters
+        self, model: Model, messages: list[dict], *, sample=0, seed=0, **parameters
     ) -> Response:
         """Return one response; a failure is a response with status `error`."""
-        request = Request(model, messages, parameters, sample, seed, False, shared)
+        request = Request(model, messages, parameters, sample, seed)
         [response] = await self.chat_all([request], label=None)
         return response
 

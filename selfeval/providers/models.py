@@ -41,7 +41,6 @@ PLAYS = {
     "recognition": {"write texts", "recognise texts", "play the agent", "play the interrogator"},
     "roleplay": {"play the agent", "play the interrogator", "judge"},
 }
-WHOLE = Predicate({"input", "output"}.issubset)
 # variables that say where keys go, or what is read
 LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")
 
@@ -214,10 +213,7 @@ class Model:
     parameters: dict = field(default_factory=dict)
     reasoning: bool = False
     reasoning_tokens: Count = 16_000
-    price: Annotated[dict[Literal["input", "output", "cached"], Price], MinLen(2), WHOLE] | None = (
-        None
-    )
-    cache_control: bool = False
+    price: Annotated[dict[Literal["input", "output"], Price], MinLen(2)] | None = None
     simulation: dict | None = None
     call: Callable | None = None
     gguf: Text | None = None  # the path of its weights

@@ -373,15 +373,9 @@ def _cost(raw: dict, usage: dict, model: Model) -> float | None:
         return float(raw["cost"])
     if model.price is None or "prompt" not in usage or "completion" not in usage:
         return None
-    price = {"cached": model.price["input"]} | model.price
-    counts = {
-        "input": usage["prompt"],
-        "output": usage["completion"],
-        "cached": usage.get("cached", 0),
-    }
-    return (
-        math.fsum(counts[part] * price[part] for part in price) - counts["cached"] * price["input"]
-    ) / 1e6
+    in_dollars = usage["prompt"] * model.price["input"]
+    out_dollars = usage["completion"] * model.price["output"]
+    return (in_dollars + out_dollars) / 1e6
 
 
 def _logprobs(tokens, content: str) -> list | None:

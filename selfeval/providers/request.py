@@ -34,9 +34,7 @@ class Request:
     """A question to one model.
 
     sample: the number of the repeat. seed: only sent to providers that take one. cut_counts: what
-    was cut off counts as an answer (a text does), so that it is not asked for again. shared:
-    characters of the first message that other questions share, for a provider's cache; no part of
-    the request's identity.
+    was cut off counts as an answer (a text does), so that it is not asked for again.
     """
 
     model: Model
@@ -45,7 +43,6 @@ class Request:
     sample: int = 0
     seed: int = 0
     cut_counts: bool = False
-    shared: int = 0
 
     def full(self) -> tuple[list[dict], dict]:
         """Return messages and parameters as sent.

@@ -424,9 +424,7 @@ class Hearing:
             if not provider.hosted:
                 length = jury_prompts.reason_length(jury.words)
             parameters["response_format"] = jury_prompts.score_format(reason=reason, length=length)
-        return await self.client.chat(
-            seat.model, messages, sample=seat.number - 1, shared=len(self.shared), **parameters
-        )
+        return await self.client.chat(seat.model, messages, sample=seat.number - 1, **parameters)
 
 
 def _costs(
