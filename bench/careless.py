@@ -256,7 +256,7 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "status = int(code) if code.isdigit() else NUMBERS.get(code, 502)",
         "status = int(code) if code.isdigit() else 400",
     ),
-    ("providers/store.py", "LIKE ? ORDER BY key", "LIKE ?"),
+    ("providers/store.py", "FROM replies ORDER BY key", "FROM replies"),
     ("providers/store.py", "WHERE purse = ? AND owner <> ?", "WHERE purse = ? AND owner = ?"),
     ("providers/dry_runs.py", "paid = 1 - share_in_batches / 2", "paid = 1 - share_in_batches"),
     ("providers/dry_runs.py", 'if line["to_buy"] or line["key"] not in requests:', 'if line["key"] not in requests:'),

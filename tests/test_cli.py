@@ -53,7 +53,6 @@ IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/id
     (["jury", "--models", "nobody/x", "--jurors", "sim/juror-stern"], 1, "`openrouter`, which needs an API key"),
     (["profile", "x-ai/grok-4", "--yes"], 1, "'x-ai/grok-4' is served by `openrouter`, which needs an API key"),
     (["store", "import", "nowhere.jsonl"], 2, "'nowhere.jsonl' does not exist"),
-    (["store", "merge", "nowhere.sqlite"], 2, "'nowhere.sqlite' does not exist"),
     (["store", "export", "broken"], 1, "broken exists; name a new file for the replies"),
     (["store", "forget-batch", "x"], 1, "The store has no batch 'x'"),
     (["doctor", "--strange"], 2, "No such option '--strange'."),

@@ -30,7 +30,6 @@ LEFT_OUT = {
     "selfeval sweep notebooks/sweeps/demo.yaml --scheduler tcp://10.0.0.1:8786": "needs a scheduler (test_cluster.py)",
     "selfeval sweep curve.yaml": "test_pooled.py runs it",
     "selfeval sweep mine.yaml --dry-run": "the next line of the page runs all that it would count",
-    "selfeval store merge FILE": A_FILE,
     "selfeval store export FILE": A_FILE,
     "selfeval store import FILE": A_FILE,
     "selfeval store forget-batch ID": A_FILE,

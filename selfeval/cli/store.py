@@ -1,4 +1,4 @@
-"""`store`: look at, share and merge the stored replies."""
+"""`store`: look at and share the stored replies."""
 
 import contextlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from selfeval.cli.options import FILES, FilePath, print_table
 
 @main.group()
 def store() -> None:
-    """Look at, share and merge the stored replies."""
+    """Look at and share the stored replies."""
 
 
 def _opened():
@@ -35,30 +35,20 @@ def stats() -> None:
 
 @store.command()
 @click.argument("file", type=FilePath(dir_okay=False))
-@click.option(
-    "--model", default="%", help="Only models whose API name is LIKE this, e.g. 'openai/%'."
-)
-def export(file: Path, model: str) -> None:
+def export(file: Path) -> None:
     """Write the stored replies to FILE (.jsonl, .jsonl.xz)."""
     with _opened() as replies:
-        click.echo(f"{replies.export_file(file, model)} replies written to {file}")
+        click.echo(f"{replies.export_file(file)} replies written to {file}")
 
 
 @store.command("import")
 @FILES
 def import_(files: tuple[Path, ...]) -> None:
     """Add the replies of exported FILES (.jsonl, .jsonl.xz) to the store."""
-    _add(files, "import_file")
-
-
-@store.command()
-@FILES
-def merge(files: tuple[Path, ...]) -> None:
-    """Add the replies of other hosts' stores, FILES, to the store.
-
-    A second time adds nothing.
-    """
-    _add(files, "merge")
+    with _opened() as replies:
+        for file in files:
+            new, known = replies.import_file(file)
+            click.echo(f"{file}: {new} new replies, {known} already stored")
 
 
 @store.command("forget-batch")
@@ -73,11 +63,3 @@ def forget_batch(batch: str) -> None:
 
     with _opened() as replies:
         click.echo(f"{forget(replies, batch)} requests of the batch {batch} can be sent again")
-
-
-def _add(files: tuple[Path, ...], method: str) -> None:
-    """Add files to the store by one of its methods, and say of each how many replies were new."""
-    with _opened() as replies:
-        for file in files:
-            new, known = getattr(replies, method)(file)
-            click.echo(f"{file}: {new} new replies, {known} already stored")

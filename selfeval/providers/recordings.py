@@ -80,25 +80,3 @@ def by_key(folder: Path) -> dict[str, tuple[Path, int, bytes]]:
 def export_line(key: str, request: str, response: str) -> str:
     """Return a reply of the store as a line of an export."""
     return f'{{"key":"{key}","request":{request},"response":{response}}}\n'
-
-
-def difference(request: dict, recorded: list[dict]) -> str:
-    """Say in one sentence what a request has otherwise than the most similar recorded one."""
-    if not recorded:
-        return (
-            f"Replay mode has no recorded replies, and {request['model']!r} was asked; record "
-            f"them first."
-        )
-
-    def common(other: dict) -> int:
-        return sum(request[field] == other.get(field) for field in request)
-
-    nearest = max(recorded, key=common)
-    parts = []
-    for name, value in request.items():
-        if value != nearest.get(name):
-            parts.append(f"`{name}` is ...{json.dumps(value)[-100:]}")
-    missing = f"Replay mode has no recorded reply for this request to {request['model']!r}"
-    differs = f"it differs from the nearest one: {'; '.join(parts)}"
-    remedy = "Unset SELFEVAL_REPLAY to ask the model, or record anew with `make record`."
-    return f"{missing}; {differs}. {remedy}"

@@ -2,7 +2,7 @@
 
 A request is claimed, sent, then stored; the claim of a process that died is taken over. What was
 spent under a ceiling, and what is reserved for the calls in flight, is one sum in the same file.
-Each change is one short transaction in the caller's thread. One store per host, then `Store.merge`.
+Each change is one short transaction in the caller's thread. Each host has a store of its own.
 """
 
 import asyncio
@@ -24,8 +24,6 @@ from selfeval.providers.budget import Ceiling
 from selfeval.providers.leases import BATCH, has_ended, own_name
 from selfeval.providers.recordings import (
     by_key,
-    check_reply,
-    difference,
     export_line,
     opener,
     read_line,
@@ -54,7 +52,7 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-PART = 1000  # replies that an import or a merge adds at once
+PART = 1000  # replies that an import adds at once
 TURN = 0.05  # seconds after each part in which others get to write
 # what this process has in flight: a claim of its own that is not here is left over
 in_flight: set[str] = set()
@@ -241,7 +239,7 @@ class Store:
 
         {key: the request as canonical JSON}. Where one was asked again it is the first reply that
         is an answer or a refusal, else the last. Raises `ReplayMiss` in replay mode where one lacks
-        a reply, naming what differs from the nearest recorded request.
+        a reply.
         """
         stored: dict[str, str] = {}
         if not self.replay:
@@ -259,9 +257,10 @@ class Store:
                 if reply.get("status", "ok") not in UNANSWERED:
                     break
             if self.replay and key not in served:
-                recorded = [line for lines in self._lines.values() for line in lines.values()]
-                others = [json.loads(read_line(*line)[1]) for line in recorded]
-                raise ReplayMiss(difference(json.loads(request), others))
+                model = json.loads(request)["model"]
+                rule = f"Replay mode has no recorded reply for this request to {model!r}"
+                remedy = "unset SELFEVAL_REPLAY to ask the model, or record it with `make record`"
+                raise ReplayMiss(f"{rule}; {remedy}.")
         return served
 
     def _reply(self, key: str, stored: Mapping[str, str]) -> dict | None:
@@ -275,14 +274,11 @@ class Store:
         with self._in_words("read"):
             return json.loads(text)
 
-    def rows(self, like: str = "%") -> Iterator[tuple[str, str, str]]:
-        """Yield (key, request, response) of the main layer in key order; see `export_file`."""
-        query = (
-            "SELECT key, request, response FROM replies WHERE json_extract(request, '$.model') "
-            "LIKE ? ORDER BY key"
-        )
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (key, request, response) of the main layer in key order."""
         with self._in_words("read"):
-            yield from self._connect().execute(query, (like,))
+            query = "SELECT key, request, response FROM replies ORDER BY key"
+            yield from self._connect().execute(query)
 
     def statistics(self) -> list[dict]:
         """Return replies, tokens and cost per provider and model."""
@@ -493,19 +489,6 @@ class Store:
         """
         return self._add((*read_line(*line), time.time()) for line in read_lines(path))
 
-    def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies of another store, none where one of them is not whole.
-
-        Returns how many were new and how many known. Where both have a reply to the same request,
-        ours stays. Merging the same again changes nothing.
-        """
-        other = Store(path.absolute())
-        with other._in_words("read"), contextlib.closing(other._open_to_read()) as connection:
-            rows = connection.execute(
-                "SELECT key, request, response, CAST(created AS REAL) FROM replies"
-            )
-            return self._add((*check_reply(path, *row[:3]), row[3]) for row in rows)
-
     def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
         """Add whole rows that are not here yet; return how many were new and how many known.
 
@@ -526,20 +509,18 @@ class Store:
                 time.sleep(TURN)
         return new, known
 
-    def export_file(self, path: Path, like: str = "%") -> int:
+    def export_file(self, path: Path) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all.
 
         Returns the number of replies. In replay mode, only replies that the recordings lack. path:
-        compressed where it ends in .xz. like: models LIKE the pattern.
+        compressed where it ends in .xz.
         """
         if path.exists():
             raise InputError(f"{path} exists; name a new file for the replies.")
         number = 0
         with replacing(path) as part:
             with opener(path)(part, "wt", encoding="utf-8") as out:
-                rows = (
-                    row for row in self.rows(like) if not (self.replay and self._recorded(row[0]))
-                )
+                rows = (row for row in self.rows() if not (self.replay and self._recorded(row[0])))
                 for number, row in enumerate(rows, 1):  # noqa: B007
                     out.write(export_line(*row))
             part.replace(path)
