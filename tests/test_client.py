@@ -19,7 +19,7 @@ from fake_server import FAULTS, FakeServer, completion, error
 
 import selfeval as se
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.providers import askers, calls, client, endpoint, models, replies
+from selfeval.providers import askers, calls, client, endpoint, replies
 from selfeval.providers.client import gather
 from selfeval.providers.models import from_callable, get
 from selfeval.providers.request import Request, Response, canonical, key_of, user
@@ -276,23 +276,6 @@ def test_a_verb_says_why_a_model_is_not_asked_any_more(registry, own_store, caps
     assert f"{model.id} is not asked any more: HTTP 200: a web page" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("in_file", "place"), [
-    (None, "MY_API_KEY in the environment"),
-    (KEY, "MY_API_KEY in .env"),
-    ("another", "MY_API_KEY in the environment, which goes before that in .env"),
-])  # fmt: skip
-def test_where_a_key_was_read_is_said(in_file, place, registry, monkeypatch, tmp_path):
-    monkeypatch.setattr(models, "HOME", tmp_path)
-    monkeypatch.setenv("MY_API_KEY", KEY)
-    file = tmp_path / ".env"
-    if in_file:
-        file.write_text(f"MY_API_KEY={in_file}\n")
-    registry("providers: {mine: {base_url: 'http://127.0.0.1:9/v1', keys: [MY_API_KEY]}}")
-    source = get("mine:m").provider.key_source
-    file.unlink(missing_ok=True)  # nothing that tests write keeps a key
-    assert source == place
-
-
 def test_the_variable_whose_key_is_refused_is_named(store, registry, server, monkeypatch):
     monkeypatch.setenv("SECOND_API_KEY", KEY)
     for fault, number in (("401", 2), ("403", 1)):
@@ -514,7 +497,7 @@ def test_the_key_is_in_no_error_no_reply_and_no_file(store, server, tmp_path):
     fake = server(reply=f"Your header says Bearer {KEY}.", faults=["401"])
     [response], _ = ask(store, questions(get("openai:m"), 1))
     assert fake.ledger[0]["headers"]["Authorization"] == f"Bearer {KEY}"
-    refused = "HTTP 401: Incorrect API key provided: [key]; the key is that of OPENAI_API_KEY in the environment"
+    refused = "HTTP 401: Incorrect API key provided: [key]; the key is that of OPENAI_API_KEY"
     assert response.error == f"{refused} (after 1 attempt)"
     assert ask(store, questions(get("openai:m"), 1))[0][0].text == "Your header says Bearer [key]."
     assert store.outcomes() == {"fatal": 1}

@@ -41,11 +41,6 @@ def test_a_model_at_another_provider_keeps_its_names_and_not_its_price():
     assert here.price and there.price is None and get("openrouter:openai/gpt-4o") == here
 
 
-def test_models_are_grouped_wherever_they_are_asked_and_what_is_no_model_has_no_group():
-    ids = ["openai/gpt-4o", "openai:gpt-4o", "openrouter:x-ai/grok-4", "people"]
-    assert [*models.grouped(ids, "developer").items()] == [*zip(ids, ["OpenAI", "OpenAI", "xAI"], strict=False)]
-
-
 @pytest.mark.parametrize(("wrong", "suggestion"), [
     ("gpt-4.1", "openai/gpt-4.1"), ("sim:perfect", "sim/perfect"), ("openrouter:", None), ("openai/", None),
     ("nosuch:gpt", None), ("", None),

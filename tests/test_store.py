@@ -333,23 +333,6 @@ def test_a_response_that_no_client_stores_is_not_imported(store, tmp_path, reply
     assert list(store.rows()) == []
 
 
-def test_others_store_their_replies_while_many_are_imported(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("selfeval.providers.store.PART", 2)
-    line = '{{"key": "{}", "request": {}, "response": {{"text": "x"}}}}\n'
-    asked = [canonical({"model": "m", "messages": [], "provider": {}, "n": n}) for n in range(20)]
-    (tmp_path / "many.jsonl").write_text("".join(line.format(key_of(request), request) for request in asked))
-    other, had = Store(store.path, recorded=tmp_path / "none"), []
-
-    def study(seconds):
-        put(other, f"turn {len(had)}")
-        had.append(count(other, "replies"))
-
-    monkeypatch.setattr("selfeval.providers.store.time.sleep", study)
-    assert store.import_file(tmp_path / "many.jsonl") == (20, 0)
-    other.close()
-    assert had == [3 * turn for turn in range(1, 11)]
-
-
 @pytest.fixture
 def recording(store, server, tmp_path):
     """A fake server, and the folder of what it replied to three questions."""

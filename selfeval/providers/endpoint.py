@@ -133,8 +133,8 @@ class Endpoint:
 
     def _about_key(self) -> str:
         """Say which key was sent, or where to name one."""
-        if where := self.provider.key_source:
-            return f"the key is that of {where}"
+        if name := self.provider.key_variable:
+            return f"the key is that of {name}"
         if self.provider.keys:
             return f"no key was sent: set {' or '.join(self.provider.keys)}"
         return (

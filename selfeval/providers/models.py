@@ -154,23 +154,6 @@ class Provider:
         return None
 
     @property
-    def key_source(self) -> str:
-        """Return the name of the variable that has the API key, and where it is set.
-
-        "" is for none.
-        """
-        name = self.key_variable
-        if name is None:
-            return ""
-        in_file = dotenv_values(HOME / ".env").get(name) or ""
-        in_file = in_file.strip()
-        if not in_file:
-            return f"{name} in the environment"
-        if in_file == os.environ[name].strip():
-            return f"{name} in .env"
-        return f"{name} in the environment, which goes before that in .env"
-
-    @property
     def address(self) -> str:
         """Return the address in use as it may be shown and stored.
 
@@ -629,16 +612,6 @@ def listed(given, name: str):
         if isinstance(value, list):
             return value
     raise InputError(f"`{name}` is {given!r:.80}, which is no list; write it as ['a', 'b'].")
-
-
-def grouped(ids: Iterable[str], by: str) -> dict[str, str]:
-    """Return {id: its `family` or `developer`}, also of ids at another provider."""
-    groups = {}
-    for name in ids:
-        with suppress(InputError):  # people, and labels of files made elsewhere
-            model = models().get(name) or get(name)
-            groups[name] = getattr(model, by)
-    return {name: group for name, group in groups.items() if group}
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:

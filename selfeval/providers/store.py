@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,8 +52,6 @@ TABLES = {
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
 CHECKPOINT = 5.0  # seconds of writing after which what was written goes to the disk
-PART = 1000  # replies that an import adds at once
-TURN = 0.05  # seconds after each part in which others get to write
 # what this process has in flight: a claim of its own that is not here is left over
 in_flight: set[str] = set()
 
@@ -487,27 +485,12 @@ class Store:
 
         Returns how many were new and how many known. Nothing is added where a line is not whole.
         """
-        return self._add((*read_line(*line), time.time()) for line in read_lines(path))
-
-    def _add(self, rows: Iterable[tuple]) -> tuple[int, int]:
-        """Add whole rows that are not here yet; return how many were new and how many known.
-
-        All are read, and so checked, before the first is added; then others may write in between.
-        """
-        new = known = 0
-        with self._in_words("written"), contextlib.closing(sqlite3.connect("")) as aside:
-            aside.execute("CREATE TABLE arrived (key, request, response, created)")
-            aside.executemany("INSERT INTO arrived VALUES (?, ?, ?, ?)", rows)
-            arrived = aside.execute("SELECT * FROM arrived")
-            while part := arrived.fetchmany(PART):
-                with self.change() as connection:
-                    added = connection.executemany(
-                        "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", part
-                    ).rowcount
-                new = new + added
-                known = known + len(part) - added
-                time.sleep(TURN)
-        return new, known
+        lines = [read_line(*line) for line in read_lines(path)]
+        rows = [(*line, time.time()) for line in lines]
+        with self.change() as connection:
+            query = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)"
+            new = connection.executemany(query, rows).rowcount
+        return new, len(rows) - new
 
     def export_file(self, path: Path) -> int:
         """Write the main layer as JSON lines in key order, whole or not at all.
