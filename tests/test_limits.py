@@ -1,4 +1,4 @@
-"""Rates, ceilings and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
+"""Ceilings and the circuit breaker from outside: what the fake server's ledger saw, and what was stored."""
 
 import asyncio
 import socket
@@ -6,10 +6,10 @@ import time
 
 import pytest
 from conftest import wait_for
-from test_client import Clock, Flying, ask, mine, process, questions, within
+from test_client import Flying, ask, mine, process, questions, within
 
 from selfeval.errors import BudgetError, InputError
-from selfeval.providers import askers, calls, endpoint, limits
+from selfeval.providers import askers, calls
 from selfeval.providers.budget import Ceiling, share
 from selfeval.providers.client import Client
 from selfeval.providers.models import get
@@ -27,37 +27,6 @@ def three_processes(model, store):
     """Return what three processes with the same store print."""
     started = [process(store.path, range(20 * k, 20 * k + 20), model, 16) for k in range(3)]
     return [each.communicate()[0].strip() for each in started]
-
-
-# rates ----------------------------------------------------------------------------------------------------------------
-
-
-def test_processes_share_a_rate(store, server, registry):
-    """Each waits for the answer to its first request: the others are sent after that, as one rate allows them."""
-    began = []
-
-    def arrives(i, body):
-        if i == 2:
-            began.append(time.monotonic())
-            fake.open.set()
-
-    fake = server(faults=arrives)
-    fake.open.clear()
-    mine(registry, fake, deadline=60, more=", requests_per_minute: 1200")
-    assert three_processes("mine:m", store) == ["20"] * 3
-    assert len(fake.ledger) == 60
-    assert max(entry["time"] for entry in fake.ledger) - began[0] >= 56 * 61 / 1200 - limits.LAG
-
-
-def test_tokens_keep_their_rate_and_are_corrected_by_the_reply(store, server, registry, monkeypatch):
-    clock = Clock()
-    clock.put_into(monkeypatch, askers, endpoint, limits)
-    fake = server()  # a prompt of 3000 letters counts as 1000 and more before, and as 750 and a few after its reply
-    model = mine(registry, fake, more=", tokens_per_minute: 60_000, answer_tokens: 100")
-    responses, _ = ask(store, [Request(model, user(f"{i} " + "x" * 3000)) for i in range(6)], concurrency=1)
-    tokens = sum(response.tokens() for response in responses[:-1])
-    assert 5 * 750 < tokens < 5 * 760
-    assert clock.slept == pytest.approx(tokens * 61 / 60_000 - limits.LAG, abs=0.01)
 
 
 # ceilings -------------------------------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class Paid:
         self.provider = provider
         self.account = account
         self.store = account.store
-        self.endpoint = Endpoint(provider, account.concurrency, account.store)
+        self.endpoint = Endpoint(provider, account.concurrency)
         self.known = self.endpoint.known
         self._machine: Any = account.machine if provider.embedded else contextlib.nullcontext()
 
@@ -290,8 +290,8 @@ class Paid:
     async def _send(self, call: Call) -> Response:
         """Return the model's response, or raise the last `Failure`.
 
-        The provider's deadline bounds attempts and back-off in all; a pause that it asked for, or
-        that its rates need, does not count.
+        The provider's deadline bounds attempts and back-off in all; a pause that it asked for
+        does not count.
         """
         if call.owner != own_name():
             remedy = f"put `batch` back into the entry of `{self.provider.name}` in the registry"

@@ -18,9 +18,9 @@ IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 class Call:
     """One call with its attempts.
 
-    key: of its reply. given: its parameters, with room for thinking where the model thinks. tokens:
-    of prompt and reply, and amount: US dollars, at most. owner: of its lease. sent: the parameters
-    that are sent. adapted: what of them is otherwise than asked.
+    key: of its reply. given: its parameters, with room for thinking where the model thinks. amount: US
+    dollars, at most. owner: of its lease. sent: the parameters that are sent. adapted: what of them
+    is otherwise than asked.
     """
 
     key: str
@@ -28,7 +28,6 @@ class Call:
     messages: list[dict]
     parameters: dict
     given: dict
-    tokens: int
     amount: float = 0.0
     attempts: int = 0
     seconds: float = 0.0  # of the provider's deadline, which attempts and back-off took
@@ -107,9 +106,10 @@ class Experience:
         if model.reasoning or self.thinks:
             given = model.with_room(parameters)
         key = stored_key(request.key, number)
-        tokens = estimate(messages, given, model)
-        amount = ceiling.at_most(model, *tokens) if ceiling else 0.0
-        return Call(key, model, messages, parameters, given, sum(tokens), amount)
+        amount = 0.0
+        if ceiling:
+            amount = ceiling.at_most(model, *estimate(messages, given, model))
+        return Call(key, model, messages, parameters, given, amount)
 
     def make_room(self, call: Call) -> bool:
         """Give the model room for thinking from now on.

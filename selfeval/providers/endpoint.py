@@ -12,12 +12,10 @@ from typing import Any
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
 from selfeval.providers.calls import Call, Experience
-from selfeval.providers.limits import RateLimiter
 from selfeval.providers.models import Provider
 from selfeval.providers.replies import EMPTY, VERSION, Failure, NoEndpoint, read_reply
 from selfeval.providers.request import Response
 from selfeval.providers.routes import post
-from selfeval.providers.store import Store
 
 MAX_PAUSE = 600.0  # seconds; a provider that asks for more is given up for this run
 
@@ -29,9 +27,8 @@ class Endpoint:
     registry gives the provider fewer.
     """
 
-    def __init__(self, provider: Provider, concurrency: int, store: Store):
+    def __init__(self, provider: Provider, concurrency: int):
         self.provider = provider
-        self.limiter = RateLimiter(provider, store)
         self.most = min(concurrency, provider.concurrency)
         self.places = asyncio.Semaphore(self.most)
         # attempts at a time: as many as may be, and as are
@@ -50,12 +47,8 @@ class Endpoint:
         """Tell whether attempts have to wait: for the end of a pause, or for a place."""
         return self.open_at > time.monotonic() or self.sending >= int(self.limit)
 
-    async def _turn(self, tokens: int) -> None:
-        """Wait for the turn of one attempt.
-
-        As the rates allow a request of so many tokens, and outside of pauses.
-        """
-        await self.limiter.wait(tokens)
+    async def _turn(self) -> None:
+        """Wait for the turn of one attempt, outside of pauses."""
         while self._is_closed():
             pause = self.open_at - time.monotonic()
             await asyncio.sleep(max(pause, 0) + 0.02)
@@ -82,7 +75,7 @@ class Endpoint:
     async def send(self, call: Call) -> Response:
         """Wait for a call's turn, send it once, and read the reply; raise `Failure` without one."""
         self.known[call.model.id].prepare(call)
-        await self._turn(call.tokens)
+        await self._turn()
         call.attempts += 1
         left = self.provider.deadline - call.seconds
         started = time.monotonic()
@@ -99,13 +92,11 @@ class Endpoint:
             self._say_remedy(failure)
             self._slow_down(failure)
             call.seconds += time.monotonic() - started
-            self.limiter.settle(-call.tokens)
             raise
         finally:
             self.sending -= 1
         self.throttled = 0
         self.limit = min(self.most, self.limit + 1 / self.limit)
-        self.limiter.settle(response.tokens() - call.tokens if response.usage else 0)
         self.known[call.model.id].succeed(call)
         return response
 

@@ -84,8 +84,6 @@ class Provider:
     plain_http: bool = False
     concurrency: Count = math.inf  # type: ignore  # whole where a registry gives it
     deadline: Amount = 600.0
-    requests_per_minute: Amount = math.inf
-    tokens_per_minute: Amount = math.inf
     answer_tokens: Count = 2000
     json_schema: bool = False
     logprobs: bool = False

@@ -47,7 +47,6 @@ TABLES = {
         "amount REAL",
         "purse TEXT",
     ),
-    "rates": ("name TEXT PRIMARY KEY", "requests REAL NOT NULL", "tokens REAL NOT NULL"),
     "purses": ("name TEXT PRIMARY KEY", "spent REAL NOT NULL"),
 }
 PATIENCE = 60.0  # seconds that a change waits for a locked file
