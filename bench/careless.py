@@ -550,7 +550,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'return ";".join(map(_with_plain_truth, parts))',
     ),
     ("results.py", 'lost = change["removed"] + change["changed"]', 'lost = change["removed"]'),
-    ("paths.py", "can_enter = all(parent.stat()", "can_enter = any(parent.stat()"),
     ("secrets.py", "if len(value) >= SHORTEST}", "if len(value) > SHORTEST}"),
     (
         "errors.py",
@@ -661,7 +660,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("sweep/execute.py", 'for folder in (Path.cwd(), DATA, DATA / "corpora"):', "for folder in (Path.cwd(), DATA):"),
     ("api.py", "client, played, elsewhere, persona=persona, **sampling", "client, played, elsewhere, **sampling"),
     ("cli/identity.py", '"limit": 18 if limit is None else limit,', '"limit": limit or 18,'),
-    ("paths.py", "& 0o044)", "& 0o004)"),
     ("errors.py", "if value not in known or list(values).count(value) > 1:", "if value not in known:"),
     ("providers/ends.py", 'str(reason).partition(":")[0].lower()', 'str(reason).rpartition(":")[2].lower()'),
     ("identity/attacked.py", '"denies": ["denied", "other"]', '"denies": ["denied"]'),

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import secrets
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -106,15 +105,6 @@ def open_private(path: Path, mode: str):
         return os.open(name, flags, mode=0o600)
 
     return open(path, mode, encoding="utf-8", opener=opener)
-
-
-def is_open_to_others(path: Path) -> bool:
-    """Tell whether other users of this host can read a file, or list a folder, that is there."""
-    if not path.exists():
-        return False
-    path = path.resolve()
-    can_enter = all(parent.stat().st_mode & 0o011 for parent in path.parents)
-    return can_enter and bool(stat.S_IMODE(path.stat().st_mode) & 0o044)
 
 
 def read_json(path: Path) -> dict:

@@ -13,13 +13,10 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import zipfile
-from pathlib import Path
 
 import pytest
 from aiohttp import web
-from click.testing import CliRunner
 from conftest import KEY
 from fake_server import FakeServer, completion
 from sweep_files import check, make_notebook, write
@@ -27,9 +24,8 @@ from test_client import ask, questions
 from written_files import run_command
 
 from selfeval import DATA, ROOT, bounds, sweep
-from selfeval.cli import main
 from selfeval.errors import InputError, ProviderError, StoreError
-from selfeval.paths import is_open_to_others, write_whole
+from selfeval.paths import write_whole
 from selfeval.providers import embedded
 from selfeval.providers.addresses import is_here
 from selfeval.providers.models import get
@@ -250,21 +246,6 @@ def test_what_a_file_may_unpack_to_grows_with_its_size_from_what_any_may(size, m
     assert bounds.most_unpacked(tmp_path / "a.jsonl.xz") == most
 
 
-@pytest.mark.parametrize(("folder", "file", "is_open"), [
-    (0o755, 0o644, True), (0o700, 0o644, False), (0o755, 0o600, False), (0o711, 0o640, True), (0o700, 0o600, False),
-])  # fmt: skip
-def test_a_file_is_open_to_others_who_can_read_it_and_enter_all_folders_above(folder, file, is_open):
-    above = Path(tempfile.mkdtemp(dir="/tmp"))  # others can enter what is above it
-    try:
-        (above / "project").mkdir(mode=0o755)
-        (above / "project" / ".env").write_text("x")
-        (above / "project" / ".env").chmod(file)
-        above.chmod(folder)
-        assert is_open_to_others(above / "project" / ".env") is is_open
-    finally:
-        shutil.rmtree(above)
-
-
 def test_recorded_replies_that_unpack_to_too_much_are_refused(store, tmp_path, monkeypatch):
     monkeypatch.setattr(bounds, "UNPACKED", 1_000_000)
     (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(b" " * 3_000_000))
@@ -333,20 +314,6 @@ STORING = """from selfeval.providers.store import Store
 store = Store()
 list(store.rows())
 store.close()"""
-
-
-def test_doctor_names_what_others_can_read(tmp_path, usual_mask, monkeypatch):
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # others can enter what is above it
-    folder.chmod(0o755)
-    (folder / "open.sqlite").touch()
-    (folder / "closed.sqlite").touch(0o600)
-    said = {}
-    for name in ("open", "closed"):
-        monkeypatch.setenv("SELFEVAL_STORE", str(folder / f"{name}.sqlite"))
-        said[name] = CliRunner().invoke(main, ["doctor"]).output
-    shutil.rmtree(folder)
-    assert f"other users of this machine can read {folder / 'open.sqlite'}" in said["open"]
-    assert "chmod -R go= " in said["open"] and str(folder) not in said["closed"]
 
 
 # files of others ----------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What works on this machine: `doctor`, and the registry with `models`."""
 
 import importlib.util
-import shlex
 import sys
 
 import click
@@ -9,7 +8,7 @@ import click
 from selfeval.cli.group import LAB, main
 from selfeval.cli.options import print_table
 from selfeval.errors import SelfevalError
-from selfeval.paths import DATA, HOME, INSTALLED, is_open_to_others
+from selfeval.paths import INSTALLED
 from selfeval.providers.models import GGUF, Model, Provider, get, providers
 from selfeval.providers.models import models as registered
 
@@ -32,20 +31,8 @@ def doctor() -> None:
         if provider.embedded and provider.name != GGUF:
             lines.append(_embedded(provider))
     lines += [_own_file(model) for model in registered().values() if model.gguf]
-    files = _open_to_others()
-    if files:
-        who = f"other users of this machine can read {', '.join(files)}"
-        lines.append(f"open     {who}; run: chmod -R go= {' '.join(files)}")
     click.echo("\n".join(lines))
     sys.exit(int(any(line.startswith("MISSING") for line in lines)))
-
-
-def _open_to_others() -> list[str]:
-    """Return the files of keys, replies, runs and reports that other users can read."""
-    from selfeval.providers.store import place
-
-    kept = [HOME / ".env", place(), DATA / "report", *sorted((DATA / "runs").glob("*"))]
-    return [shlex.quote(str(path)) for path in kept if is_open_to_others(path)]
 
 
 def _own_file(model: Model) -> str:
