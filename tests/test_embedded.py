@@ -337,16 +337,15 @@ def test_a_moved_file_keeps_its_identity_and_other_bytes_under_its_path_have_ano
     assert Request(get(f"gguf:{here}"), user("a"), SHORT).key != asked.key
 
 
-def test_an_entry_of_a_file_has_its_context_and_its_system_prompt_in_the_identity(registry, tmp_path):
+def test_an_entry_of_a_file_has_its_system_prompt_in_the_identity(registry, tmp_path):
     (tmp_path / "weights").mkdir()
     cut_off(tmp_path / "weights" / "a.gguf", None)
-    entries = [{"id": "mine/plain"}, {"id": "mine/short", "context": 512}, {"id": "mine/told", "system": "Be brief."}]
+    entries = [{"id": "mine/plain"}, {"id": "mine/told", "system": "Be brief."}]
     own = [entry | {"gguf": "weights/a.gguf", "display": entry["id"]} for entry in entries]
     registry(yaml.safe_dump({"models": own}))
-    plain, short, told = (get(entry["id"]) for entry in entries)
-    assert len({Request(model, user("a"), SHORT).key for model in (plain, short, told)}) == 3
-    assert plain.provider == told.provider and plain.provider.name != short.provider.name
-    assert short.provider.identity()["settings"]["context"] == 512
+    plain, told = (get(entry["id"]) for entry in entries)
+    assert len({Request(model, user("a"), SHORT).key for model in (plain, told)}) == 2
+    assert plain.provider == told.provider
     assert get("gguf:" + str(tmp_path / "weights" / "a.gguf")).provider.identity() == plain.provider.identity()
 
 
@@ -379,7 +378,7 @@ def test_a_file_that_is_cut_off_is_a_sentence_of_the_engine(folder, tmp_path, si
 
 @pytest.mark.parametrize(
     "entry",
-    [{"gguf": "a.gguf", "provider": "openai"}, {"gguf": "a.gguf", "model": "a"}, {"context": 512}, {"gguf": 7}],
+    [{"gguf": "a.gguf", "provider": "openai"}, {"gguf": "a.gguf", "model": "a"}, {"gguf": 7}],
 )
 def test_an_entry_is_a_file_or_a_provider_s_model_and_not_both(registry, entry):
     registry(yaml.safe_dump({"models": [{"id": "mine/a", "display": "A"} | entry]}))

@@ -3,7 +3,6 @@
 import inspect
 import math
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Annotated, Literal
 
 import yaml
 from annotated_types import Ge, Gt, Lt, MinLen, Predicate
-from dotenv import dotenv_values, load_dotenv
+from dotenv import dotenv_values
 
 from selfeval.bounds import read_yaml
 from selfeval.errors import InputError, check_name, did_you_mean
@@ -41,8 +40,6 @@ PLAYS = {
     "recognition": {"write texts", "recognise texts", "play the agent", "play the interrogator"},
     "roleplay": {"play the agent", "play the interrogator", "judge"},
 }
-# variables that say where keys go, or what is read
-LEADS = re.compile(r"SELFEVAL_\w+|\w+_BASE_URL")
 
 
 def _load_env(file: Path) -> None:
@@ -51,21 +48,9 @@ def _load_env(file: Path) -> None:
     Of a working folder, which may be anybody's, keys alone. The one in a clone is as much the
     user's own as the code beside it.
     """
-    if not INSTALLED:
-        load_dotenv(file)
-        return
-    passed_over = []
     for name, value in dotenv_values(file).items():
-        if value is None:
-            continue
-        if is_secret_name(name):
+        if value is not None and (not INSTALLED or is_secret_name(name)):
             os.environ.setdefault(name, value)
-        if LEADS.fullmatch(name) and name not in os.environ:
-            passed_over.append(name)
-    if passed_over:
-        rule = "is not used, since only keys are taken from a folder's .env"
-        what = f"{', '.join(passed_over)} of {file} {rule}"
-        print(f"{what}; set it in the environment.", file=sys.stderr)
 
 
 _load_env(HOME / ".env")
@@ -198,7 +183,6 @@ class Model:
     simulation: dict | None = None
     call: Callable | None = None
     gguf: Text | None = None  # the path of its weights
-    context: Count | None = None  # tokens, of these weights alone
     __pydantic_config__ = STRANGERS
 
     def __repr__(self) -> str:
@@ -327,7 +311,7 @@ def _model(
     fields = dict(entry)
     fields["provider"] = provider
     fields["api_name"] = fields.pop("model", api_name)
-    if "gguf" in entry or "context" in entry:
+    if "gguf" in entry:
         base = folder or shipped("models.yaml").parent
         fields |= _file_entry(entry, providers[GGUF], file, base)
     return decode(Model, fields, file, "models", str(entry.get("id", number)))
@@ -339,8 +323,7 @@ def _file_entry(entry: dict, provider: Provider, file: str, folder: Path) -> dic
     Its path goes on from the registry's folder.
     """
     if not isinstance(entry.get("gguf"), str) or {"provider", "model"} & entry.keys():
-        has = "an embedded file has `gguf: path` and may have `context`"
-        rule = f"{has}, and no `provider` or `model`"
+        rule = "an embedded file has `gguf: path`, and no `provider` or `model`"
         where = f"models.{entry.get('id')}"
         raise InputError(f"{file} is wrong at {where}: {rule}; take one or the other out.")
     return {"provider": provider, "api_name": GGUF, "gguf": str(folder / entry["gguf"])}
@@ -451,14 +434,12 @@ def _with_weights(model: Model) -> Model:
     if model.gguf is None or "sha256" in embedded:
         return model
     sha256 = checked_sha256(Path(model.gguf))
-    settings = embedded["settings"] | ({"context": model.context} if model.context else {})
     embedded = embedded | {
         "file": model.gguf,
         "sha256": sha256,
-        "settings": settings,
         "alias": f"sha256:{sha256}",
     }
-    name = f"{GGUF} {sha256[:16]} {settings['context']}"
+    name = f"{GGUF} {sha256[:16]}"
     return replace(model, provider=replace(model.provider, name=name, embedded=embedded))
 
 
