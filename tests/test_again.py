@@ -189,21 +189,20 @@ def test_a_dry_run_counts_calls_tokens_and_dollars(hiccup, store, registry, tmp_
     assert (row["stored"], row["to_buy"]) == (2, 11)
 
 
-def test_replay_export_import_and_merge_keep_the_order_and_serve_the_last(hiccup, store, tmp_path):
+def test_replay_export_and_import_keep_the_order_and_serve_the_last(hiccup, store, tmp_path):
     hiccup.first = {0: "empty-content", 1: "cut"}
     ask(store, questions(3))
     wanted = statuses(ask(store, questions(3), again=ALL)[0])
     (tmp_path / "recorded").mkdir()
     export = tmp_path / "recorded" / "export.jsonl"
     assert store.export_file(export) == 5
-    imported, merged = (Store(tmp_path / f"{name}.sqlite", recorded=tmp_path) for name in ("a", "b"))
+    imported = Store(tmp_path / "a.sqlite", recorded=tmp_path)
     for _ in range(2):
         imported.import_file(export)
-        merged.merge(store.path)
     replaying = Store(tmp_path / "unused.sqlite", recorded=export.parent, replay=True)
-    for each in (imported, merged, replaying):
+    for each in (imported, replaying):
         responses, tally = ask(each, questions(3), again=ALL)
         assert statuses(responses) == wanted and tally.calls == 0
-    assert stored(imported) == stored(merged) == stored(store)
+    assert stored(imported) == stored(store)
     with pytest.raises(ReplayMiss):
         ask(replaying, questions(4), again=ALL)
