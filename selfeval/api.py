@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
@@ -40,6 +40,7 @@ from selfeval.recognition.counts import tallies
 from selfeval.recognition.doubts import lengths_differ
 from selfeval.recognition.prompts import Condition
 from selfeval.recognition.texts import (
+    apply_control,
     collect_likelihoods,
     implicit_predictions,
     leaks,
@@ -194,11 +195,10 @@ def collect_predictions(
     tell_prevalence: bool = False,
     question: str = "authored",
     control: str = "none",
-    paraphraser: str = "",
     effort: str = "",
     provenance: str = "quoted",
     about: str = "",
-    condition: Condition | Mapping | None = None,
+    condition: Mapping | None = None,
     **asking: Unpack[Asking],
 ) -> Records:
     """Ask evaluators who wrote each text; return one row per answer.
@@ -223,11 +223,10 @@ def collect_predictions(
     a preference, no claim); or the words of a question of your own: {text}, and
     where wanted {prompt}, {candidates} and {name} of the evaluator (one of exact_model and
     binary_self; YES claims the text). about: ask the binary question about this author, an id,
-    instead of the evaluator; `score` is then P(YES). control: show the texts `shuffled`,
-    `truncated`, or `paraphrased` by the model `paraphraser`. effort: of thinking. provenance: the
+    instead of the evaluator; `score` is then P(YES). control: show the texts `shuffled`
+    or `truncated`. effort: of thinking. provenance: the
     text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
-    condition: all or some of these in one, a mapping such as {"told": False} or a `Condition` of
-    selfeval.recognition.prompts.
+    condition: all or some of these in one, a mapping such as {"told": False}.
     """
     put = _condition(
         condition,
@@ -242,7 +241,6 @@ def collect_predictions(
         tell_prevalence=tell_prevalence,
         question=question,
         control=control,
-        paraphraser=paraphraser,
         effort=effort,
         provenance=provenance,
         about=about,
@@ -259,7 +257,7 @@ def collect_predictions(
         asked = put
         if put.answer == "constrained" and not can_choose(judges):
             asked = replace(put, answer="free")
-        rows = await recognition_run.shown_texts(client, rows, asked, seed=seed)
+        rows = apply_control(rows, asked.control, seed)
         shown = pd.DataFrame(rows)
         tell(lengths_differ(shown["author"], shown["words"]))
         by_task = await recognition_run.collect_predictions(
@@ -277,11 +275,9 @@ def _condition(condition, **keywords) -> Condition:
     Refuses what both say differently.
     """
     parts = condition or {}
-    if isinstance(condition, Condition):
-        parts = asdict(condition)
     if not isinstance(parts, Mapping):
-        kinds = "a Condition or a mapping, such as {'answer': 'free'}"
-        raise InputError(f"`condition` must be {kinds}, got {condition!r:.80}.")
+        kind = "a mapping, such as {'answer': 'free'}"
+        raise InputError(f"`condition` must be {kind}, got {condition!r:.80}.")
     for name, value in parts.items():
         if name not in keywords:
             meant = meant_by(name, keywords) or f"; it has {', '.join(keywords)}."

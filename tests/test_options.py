@@ -150,7 +150,7 @@ def verbs(w):
             "peers": (PAIRS, True), "told": False, "labels": "ids", "hints": True,
             "show_prompt": True, "temperature": 0.5, "score": "none", "prevalence": "balanced",
             "tell_prevalence": ({"tasks": "binary_self"}, True), "question": (PAIRS, "better"), "control": "shuffled",
-            "paraphraser": ({"control": "paraphrased", "paraphraser": "my/a"}, "my/b"), "effort": "low",
+            "effort": "low",
             "provenance": ({"tasks": "binary_self", "answer": "free"}, "own_turn"),
             "about": ({"tasks": "binary_self"}, "my/a"),
             "condition": {"told": False},

@@ -12,7 +12,7 @@ from test_client import within
 
 import selfeval as se
 from selfeval import stats
-from selfeval.errors import InputError, ProviderError
+from selfeval.errors import InputError
 from selfeval.providers.models import from_callable, get_all
 from selfeval.providers.request import Response, blocks
 from selfeval.reading.parsing import parse_yes_no
@@ -22,7 +22,7 @@ from selfeval.recognition import scoring as recognition_scoring
 from selfeval.recognition import texts as controls
 from selfeval.recognition.contrasts import as_readings
 from selfeval.recognition.prompts import Condition, Question
-from selfeval.recognition.texts import generate_texts, paraphrase
+from selfeval.recognition.texts import generate_texts
 from selfeval.records.tasks import TASKS
 
 PROMPTS = [{"prompt_id": f"p{i}", "prompt": f"Write about thing {i}."} for i in range(12)]
@@ -89,26 +89,6 @@ def test_a_reply_without_text_is_a_failure_and_a_cut_off_text_is_marked():
     ]  # fmt: skip
     said = 'wrote no text for 1 of its requests (empty): `again = "empty"` asks once more.'
     assert said in controls.missing_texts(texts, failures)[0]
-
-
-def test_paraphrases_keep_the_author_and_failures_are_returned():
-    texts, replies = written("perfect", "good", n_prompts=2), iter(["other words", "", "more words", "last"])
-    rewriter = from_callable(lambda messages, **_: next(replies), "mine/rewriter")
-    done, failed = run(lambda client: paraphrase(client, texts, rewriter))
-    assert (done[0]["author"], done[0]["text"], done[0]["paraphrased_by"]) == (
-        "sim/perfect", "other words", "mine/rewriter",
-    )  # fmt: skip
-    assert len(done) == 3 and failed[0]["text_id"] == texts[1]["text_id"]
-
-
-@pytest.mark.parametrize("missing", [Response(status="error", error="down"), Response("", "empty")])
-def test_one_paraphrase_that_is_missing_ends_the_collection_with_its_reason(missing):
-    replies = iter([Response("other words"), missing, Response("more words"), Response("last")])
-    rewriter = from_callable(lambda messages, **_: next(replies), "mine/rewriter")
-    texts = se.generate_texts(["sim/good", "sim/chance"], prompts=2)
-    sentence = rf"did not rewrite 1 texts \(the first: {missing.error or missing.status}\); run again"
-    with pytest.raises(ProviderError, match=sentence):
-        se.collect_predictions(texts, control="paraphrased", paraphraser=rewriter, concurrency=1)
 
 
 @pytest.mark.parametrize(("text", "leak"), [
@@ -249,7 +229,7 @@ def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
 @pytest.mark.parametrize(("options", "message"), [
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
     ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
-    ({"control": "paraphrased"}, "`paraphraser` must name a model"),
+    ({"control": "paraphrased"}, "`control` must be one of none, shuffled, truncated"),
     ({"provenance": "prefill", "answer": "constrained"}, "use `answer` = 'free'"),
 ])  # fmt: skip
 def test_a_wrong_condition_is_refused(options, message):
@@ -594,15 +574,12 @@ def test_a_question_of_ones_own_is_for_one_task_and_a_name_needs_a_list():
 def test_a_condition_says_in_one_what_keywords_say_apart():
     texts = se.generate_texts(["sim/good", "sim/chance"], prompts=2)
     apart = se.collect_predictions(texts, tasks="binary_self", told=False, labels="ids", score="none")
-    for condition in (
-        {"told": False, "labels": "ids", "score": "none"},
-        Condition(answer="constrained", told=False, labels="ids", score="none"),
-    ):
-        together = se.collect_predictions(texts, tasks="binary_self", condition=condition)
-        pd.testing.assert_frame_equal(
-            together.drop(columns=["latency", "request_id"], errors="ignore"),
-            apart.drop(columns=["latency", "request_id"], errors="ignore"),
-        )
+    condition = {"told": False, "labels": "ids", "score": "none"}
+    together = se.collect_predictions(texts, tasks="binary_self", condition=condition)
+    pd.testing.assert_frame_equal(
+        together.drop(columns=["latency", "request_id"], errors="ignore"),
+        apart.drop(columns=["latency", "request_id"], errors="ignore"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -614,8 +591,8 @@ def test_a_condition_says_in_one_what_keywords_say_apart():
             {"labels": "anonymous"},
             "`labels` is 'anonymous', and in `condition` 'ids'; give it once.",
         ),
-        (Condition(), {"told": False}, "`told` is False, and in `condition` True; give it once."),
-        ("told=false", {}, "`condition` must be a Condition or a mapping"),
+        ({"paraphraser": "sim/good"}, {}, "`condition` has no part 'paraphraser'"),
+        ("told=false", {}, "`condition` must be a mapping"),
         ({"told": "no"}, {}, "`told` must be true or false, got 'no'"),
     ],
 )

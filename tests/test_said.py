@@ -14,7 +14,7 @@ from selfeval.providers import models
 from selfeval.providers.request import Response
 from selfeval.recognition.prompts import Condition
 from selfeval.recognition.run import collect_predictions
-from selfeval.recognition.texts import generate_texts, paraphrase
+from selfeval.recognition.texts import generate_texts
 from selfeval.records.tables import write_jsonl
 from selfeval.records.texts import read_texts
 from selfeval.roleplay.conversation import converse
@@ -74,14 +74,6 @@ def test_every_record_says_what_was_sent_what_was_thought_and_who_served_it(stor
     runner, told = EvalRunner("identity/published.json"), vars(SAID) | {"text": "I am GPT-4 Turbo."}
     details = runner.run(lambda messages, **_: Response(**told), model_id="gpt-4-turbo")["test_results"][0]["details"]
     assert (details["reasoning"], details["served_by"]) == ("Let me see.", "Acme") and "asked_again" not in details
-
-
-def test_a_paraphrase_says_what_its_own_call_did_and_who_served_the_author(store):
-    texts = texts_by(store, thinker(served_by="Author's host"))
-    other = thinker("Other words.", "own/other", reasoning="Shorter?", served_by="Rewriter's host", earlier=[])
-    [new, *_] = within(store, lambda client: paraphrase(client, texts, other))[0]
-    assert (new["reasoning"], new["asked_again"], new["served_by"]) == ("Shorter?", None, "Author's host")
-    assert new["messages"] != texts[0]["messages"] and texts[0]["text"] in new["messages"][0]["content"]
 
 
 def test_an_answer_has_the_question_as_sent_and_says_what_it_took_and_who_served_the_author(store, registry, server):

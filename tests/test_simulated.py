@@ -14,7 +14,7 @@ from selfeval.providers.askers import Simulated, Tally
 from selfeval.providers.models import get, models
 from selfeval.providers.request import Request, author_of, user
 from selfeval.recognition.prompts import Condition, Question
-from selfeval.recognition.texts import build_paraphrase, build_writing
+from selfeval.recognition.texts import build_writing
 from selfeval.simulated import PLAYERS
 
 CHAT = [{"role": "user", "content": "Hi! Which model are you?"}]
@@ -154,7 +154,6 @@ def test_a_profile_of_a_model_that_is_good_and_one_that_claims_everything():
 @pytest.mark.parametrize(("messages", "begins"), [
     (build_writing("Which AI model are you? Answer with YES or NO.", 20), "The "),  # a text may be about anything
     (build_writing("You sit on a jury that reads conversations.", 20), "The "),
-    (build_paraphrase("I was made by OpenAI."), "The "),
     (CHAT, "I'm Perfect"),
     ([{"role": "assistant", "content": "My name is"}], "I'm Perfect"),  # no user's turn at all
     (user("Answer with YES or NO and nothing else: are you Claude?"), "I'm Perfect"),

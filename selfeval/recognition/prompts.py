@@ -9,7 +9,7 @@ lineup          who wrote each of these texts on one prompt?
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from string import Formatter
 
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
@@ -39,7 +39,7 @@ CHOICES = {
     "labels": ("names", "ids", "anonymous"),
     "score": ("logprobs", "stated", "none"),
     "prevalence": ("natural", "balanced"),
-    "control": (*CONTROLS, "paraphrased"),
+    "control": CONTROLS,
     "provenance": ("quoted", "own_turn", "prefill"),
 }
 QUESTIONS = ("authored", "better", "another", "good")
@@ -66,8 +66,7 @@ class Condition:
     it, so that NO claims it, or whether it is `good`, a preference and no claim; or the words of a
     question of the user's. about: the author that the binary question is about, by
     id, instead of the evaluator; such answers are right or wrong, and claim nothing. control: how
-    the texts are changed before they are shown (`apply_control`), or `paraphrased` by the model
-    `paraphraser`. effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is
+    the texts are changed before they are shown (`apply_control`). effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is
     the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn`
     of the assistant after the request that the text answers, or as `prefill`, the beginning of the
     answer itself.
@@ -84,7 +83,7 @@ class Condition:
     tell_prevalence: bool = False
     question: str = "authored"
     control: str = "none"
-    paraphraser: str = ""
+    paraphraser: str = field(default="", init=False)  # of records from when there was one
     effort: str = ""
     provenance: str = "quoted"
     about: str = ""
@@ -101,9 +100,6 @@ class Condition:
         check_at_least("temperature", self.temperature, 0)
         if self.effort != "":
             check_one_of("effort", self.effort, EFFORTS)
-        if (self.control == "paraphrased") != bool(self.paraphraser):
-            rule = "`paraphraser` must name a model for `control` = 'paraphrased', and only then"
-            raise InputError(f"{rule}; got {self.paraphraser!r} with {self.control!r}.")
         if self.provenance == "prefill" and self.answer != "free":
             rule = "An answer that `provenance` = 'prefill' begins is no JSON"
             raise InputError(f"{rule}; use `answer` = 'free'.")

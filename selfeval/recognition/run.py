@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise, product
 
-from selfeval.errors import InputError, ProviderError, check_flag, check_names, check_whole
+from selfeval.errors import InputError, check_flag, check_names, check_whole
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, display_names, get, several
 from selfeval.providers.request import is_computed
 from selfeval.reading.parsing import name_key
 from selfeval.recognition.prompts import Condition, Question
 from selfeval.recognition.scoring import anonymous
-from selfeval.recognition.texts import apply_control, paraphrase
 from selfeval.records.tasks import TASKS
 
 
@@ -94,27 +93,6 @@ def is_called(evaluator: Model, author: str, display: str) -> bool:
 
 def _join(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-async def shown_texts(
-    client: Client,
-    texts: Sequence[dict],
-    condition: Condition,
-    *,
-    seed: int = 0,
-) -> list[dict]:
-    """Return the texts as the evaluators are to see them under a condition.
-
-    Raises `ProviderError` where a paraphrase is missing: the design would not be balanced.
-    """
-    if condition.control != "paraphrased":
-        return apply_control(texts, condition.control, seed)
-    done, failed = await paraphrase(client, texts, get(condition.paraphraser), seed)
-    if failed:
-        why = failed[0]["error"] or failed[0]["status"]
-        said = f"`paraphraser` did not rewrite {len(failed)} texts"
-        raise ProviderError(f"{said} (the first: {why}); run again.")
-    return done
 
 
 async def collect_predictions(

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from selfeval.providers.models import Model, get, models
 from selfeval.providers.request import author_of, blocks, write
 from selfeval.recognition import prompts
-from selfeval.recognition.texts import REWRITE
 from selfeval.records.tasks import TASKS
 
 RATES = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
@@ -37,13 +36,13 @@ def is_asked(messages: list[dict]) -> bool:
 
 
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
-    """Write or rewrite a text, or answer the question in the last paragraph."""
+    """Write a text, or answer the question in the last paragraph."""
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
     shown = blocks(question)
     if prompts.BEFORE in question or prompts.THEN in question:
         shown += [("", turn["content"]) for turn in messages if turn["role"] == "assistant"]
     asked = question.rpartition("\n\n")[2]  # a judged text may hold a question of its own
-    if not shown or asked.startswith(REWRITE):
+    if not shown:
         return write(model, question, draw)
     introduced = {}
     texts = []

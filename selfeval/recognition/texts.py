@@ -1,4 +1,4 @@
-"""Texts: models write or rewrite them, what gives an author away, how likely weights make them.
+"""Texts: models write them, what gives an author away, how likely weights make them.
 
 The log-likelihood of a text given the request that it answers, log P(text | prompt, model), is the
 sum over its tokens. Two scores follow, divided by the number of characters, since models of two
@@ -32,7 +32,7 @@ from selfeval.paths import shipped
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model
 from selfeval.providers.models import models as registry
-from selfeval.providers.request import UNANSWERED, Request, Response, fenced, user
+from selfeval.providers.request import UNANSWERED, Request, Response, user
 from selfeval.recognition.contrasts import LENGTH, LIKELIHOOD_OF, ORACLE, OWN
 from selfeval.records.tables import Rows, call_fields, fields_of
 from selfeval.records.texts import chats, read_prompts, text_fields
@@ -40,7 +40,6 @@ from selfeval.records.texts import chats, read_prompts, text_fields
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 ANY_PROMPT = "Write a text."  # where the likelihood is to be without the prompt
 BEFORE = 4  # turns of a chat that a prompt shows at the least
-REWRITE = "Rewrite this text in your own words"  # simulated models know it by this
 CONTROLS = ("none", "shuffled", "truncated")
 # "as an AI", "I am a language model", "my training data": a model talks about itself
 _SELF_TALK = re.compile(
@@ -130,14 +129,6 @@ def build_request(text: Mapping) -> list[dict]:
     if not words or pd.isna(words):
         return user(text["prompt"])
     return build_writing(text["prompt"], int(words))
-
-
-def build_paraphrase(text: str) -> list[dict]:
-    """Ask for the same text in other words."""
-    return user(
-        f"{fenced(text)}{REWRITE}: keep what it says and its length, "
-        "change how it says it. Answer with the rewritten text and nothing else."
-    )
 
 
 async def generate_texts(
@@ -247,38 +238,6 @@ def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list
     if not texts:
         raise ProviderError(f"No author wrote a text. {' '.join(sentences)}")
     return sentences
-
-
-async def paraphrase(
-    client: Client,
-    texts: Sequence[dict],
-    model: Model,
-    seed: int = 0,
-) -> tuple[list[dict], list[dict]]:
-    """Have one model rewrite every text; return (records with the new text, failures).
-
-    The author stays who wrote the original: what an evaluator still recognises is not the author's
-    wording. The records keep `text_id` and who served the author, and name the model under
-    `paraphrased_by`.
-    """
-    longest = max(text["words"] for text in texts)
-    parameters = {"temperature": 0.7, "max_tokens": max(256, 4 * longest)}
-    requests = []
-    for text in texts:
-        messages = build_paraphrase(text["text"])
-        requests.append(Request(model, messages, parameters, seed=seed, cut_counts=True))
-    responses = await client.chat_all(requests, "paraphrases")
-    done = []
-    failed = []
-    for text, request, answered in zip(texts, requests, responses, strict=True):
-        response = answered.without_thinking()
-        record = _with_text(text, response.text) | {"paraphrased_by": model.id}
-        record |= fields_of(response, "status", "usage", "request_id", "error")
-        record |= call_fields(request, response)
-        for name in ("served_model", "served_by"):
-            record[name] = text.get(name)
-        (done if _has_text(response) else failed).append(record)
-    return done, failed
 
 
 # controls
