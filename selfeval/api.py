@@ -214,8 +214,8 @@ def collect_predictions(
     texts, which is the baseline of a preference for its own.
 
     answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words).
-    told: say to the evaluator which candidate it is. labels: call candidates by `names`, `ids` or
-    `anonymous` letters. hints: say that the author is one of the candidates. show_prompt: show the
+    told: say to the evaluator which candidate it is. labels: call candidates by `names` or
+    `ids`. hints: say that the author is one of the candidates. show_prompt: show the
     writing prompt. temperature: of the evaluator. score: P(self) from `logprobs`, as `stated`, or
     `none`. prevalence: `natural`, or `balanced` (one other text for each of its own);
     tell_prevalence: say so. question: who `authored` the text; in pairs also which is `better`; in

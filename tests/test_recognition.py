@@ -14,7 +14,7 @@ import selfeval as se
 from selfeval import stats
 from selfeval.errors import InputError
 from selfeval.providers.models import from_callable, get_all
-from selfeval.providers.request import Response, blocks
+from selfeval.providers.request import Response
 from selfeval.reading.parsing import parse_yes_no
 from selfeval.recognition import prompts as recognition_prompts
 from selfeval.recognition import run as recognition_run
@@ -210,22 +210,6 @@ def test_preferences_and_answers_about_others_are_never_counted_as_claims(capsys
     assert changes["same"].sum() == len(good) and again["is_correct"].isna().all()
 
 
-def test_anonymous_authors_are_introduced_by_a_text_on_another_prompt():
-    texts = written("perfect", "good", "first", n_prompts=3)
-    seen, records = spied(texts, Condition(labels="anonymous"), BOTH, "B.")
-    for question in seen:
-        shown = dict(blocks(question))
-        assert len(shown) == 4 and "Perfect" not in question and "You are Author " in question
-        introductions = [text for title, text in shown.items() if title]
-        on = {t["prompt_id"] for text in introductions for t in texts if t["text"] == text}
-        [judged] = [t["prompt_id"] for t in texts if t["text"] == shown[""]]
-        assert len(on) == 1 and judged not in on
-    assert all(row["predicted_model"] == row["candidates"][1] for row in records["exact_model"])
-    knows = ask(get_all("sim/perfect"), texts, Condition(labels="anonymous"), "exact_model")["exact_model"]
-    assert all(r["is_correct"] for r in knows), "it knows who is who by the introductions alone"
-    assert recognition_scoring.rescore(pd.DataFrame(knows))[1]["same"].tolist() == [len(knows)]
-
-
 @pytest.mark.parametrize(("options", "message"), [
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
     ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
@@ -239,8 +223,6 @@ def test_a_wrong_condition_is_refused(options, message):
 
 @pytest.mark.parametrize(("condition", "tasks", "message"), [
     ({}, "exactly", "name 'exactly' in `tasks`"), ({}, [], "nothing to ask"), ({}, ["lineup"] * 2, "given twice"),
-    ({"labels": "anonymous"}, "exact_model", "two or more prompts need a text of every author"),
-    ({"labels": "anonymous"}, "pairwise_self", "A pair names no author"),
     ({"score": "stated"}, "lineup", "fits neither `lineup` nor 'better'"),
     ({"question": "better"}, "binary_self", "`question` = 'better' is for the task `pairwise_self` alone"),
     ({"about": "sim/chance"}, "exact_model", "with the task `binary_self` alone and"),
@@ -402,20 +384,11 @@ def test_simulated_evaluators_answer_every_task_and_our_own_records_are_read_the
     assert (report["same"] == report["records"]).all() and frame["status"].tolist() == made["status"].tolist()
 
 
-def test_scoring_anew_reads_names_in_any_order_and_letters_in_the_order_shown():
-    """Equal replies to equal questions are parsed once; what the order shown changes is not equal."""
+def test_scoring_anew_reads_names_in_any_order():
     common = dict.fromkeys(["true_model", "evaluator_model"], "lab/a") | {"text_id": 1, "task_type": "exact_model"}
     common |= dict.fromkeys(["predicted_model", "predicted_self"])
-    asked = [(["lab/a", "lab/b"], "names", "lab/b"), (["lab/b", "lab/a"], "names", "lab/b"),
-             (["lab/a", "lab/b"], "anonymous", "Author A"), (["lab/b", "lab/a"], "anonymous", "Author A")]  # fmt: skip
-    rows = [common | {"candidates": shown, "condition": {"labels": labels}, "reply": reply}
-            for shown, labels, reply in asked]  # fmt: skip
-    assert list(recognition_scoring.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == [
-        "lab/b",
-        "lab/b",
-        "lab/a",
-        "lab/b",
-    ]
+    rows = [common | {"candidates": shown, "reply": "lab/b"} for shown in (["lab/a", "lab/b"], ["lab/b", "lab/a"])]
+    assert list(recognition_scoring.rescore(pd.DataFrame(rows))[0]["predicted_model"]) == ["lab/b"] * 2
 
 
 # replies in a file, as people have them -------------------------------------------------------------------------------
@@ -501,12 +474,20 @@ OWN = "{text}\n\nYou are {name}. Are these your words? YES or NO."
 LISTED = "Who wrote this?\n{text}\n{candidates}"
 
 
+def texts_on(**by_author):
+    return [
+        {"author": author, "prompt": prompt, "text": text}
+        for author, texts in by_author.items()
+        for prompt, text in texts.items()
+    ]
+
+
 def yes(messages):
     return "YES"
 
 
 def asked_of_yes(question, tasks="binary_self", **more):
-    texts = {"yes": {"p": "I am {braces} here.", "q": "Two."}, "other": {"p": "Three.", "q": "Four."}}
+    texts = texts_on(yes={"p": "I am {braces} here.", "q": "Two."}, other={"p": "Three.", "q": "Four."})
     return se.collect_predictions(texts, {"yes": yes}, tasks=tasks, question=question, **more)
 
 
@@ -526,7 +507,7 @@ def test_a_question_of_ones_own_may_ask_for_a_name():
     replies = asked_of_yes(LISTED, "exact_model")
     assert "- other" in replies["messages"][0][0]["content"]
     known = se.collect_predictions(
-        {"a": {"p": "One."}, "b": {"p": "Two."}}, {"a": lambda messages: "b"}, tasks="exact_model", question=LISTED
+        texts_on(a={"p": "One."}, b={"p": "Two."}), {"a": lambda messages: "b"}, tasks="exact_model", question=LISTED
     )
     assert known["predicted_model"].tolist() == ["b", "b"]
 
@@ -553,12 +534,12 @@ def test_a_question_that_cannot_be_asked_is_refused_before_anything_is_asked(que
     asked = []
     with pytest.raises(InputError, match=said):
         se.collect_predictions(
-            {"a": {"p": "One."}, "b": {"p": "Two."}}, {"a": asked.append}, tasks="binary_self", question=question
+            texts_on(a={"p": "One."}, b={"p": "Two."}), {"a": asked.append}, tasks="binary_self", question=question
         )
     assert asked == []
 
 
-@pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}, {"score": "stated"}, {"labels": "anonymous"}])
+@pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}, {"score": "stated"}])
 def test_what_changes_the_words_does_not_go_with_a_question_of_ones_own(more):
     with pytest.raises(InputError, match="of your own"):
         asked_of_yes(OWN, **more)
@@ -588,8 +569,8 @@ def test_a_condition_says_in_one_what_keywords_say_apart():
         ({"tone": "kind"}, {}, "`condition` has no part 'tone'"),
         (
             {"labels": "ids"},
-            {"labels": "anonymous"},
-            "`labels` is 'anonymous', and in `condition` 'ids'; give it once.",
+            {"labels": "letters"},
+            "`labels` is 'letters', and in `condition` 'ids'; give it once.",
         ),
         ({"paraphraser": "sim/good"}, {}, "`condition` has no part 'paraphraser'"),
         ("told=false", {}, "`condition` must be a mapping"),

@@ -23,7 +23,6 @@ from selfeval.records.tasks import TASKS
 
 # words by which simulated evaluators know what is asked
 CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
-INTRODUCED = "A text that {} wrote on another occasion"
 WROTE = "Did {} write this text?"
 YOU = "you"
 ANOTHER = "someone else"
@@ -36,7 +35,7 @@ ANSWER = "\n\nAnswer:"
 
 CHOICES = {
     "answer": ("free", "constrained"),
-    "labels": ("names", "ids", "anonymous"),
+    "labels": ("names", "ids"),
     "score": ("logprobs", "stated", "none"),
     "prevalence": ("natural", "balanced"),
     "control": CONTROLS,
@@ -56,9 +55,8 @@ class Condition:
 
     answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the
     evaluator which candidate it is (the binary question always does). labels: call the candidates
-    by their `names`, their `ids`, or `anonymous` letters, each introduced by a text on another
-    prompt. hints: say that the author is one of the candidates (the binary question then lists
-    them). show_prompt: show the writing prompt beside the text. temperature: of the evaluator.
+    by their `names` or their `ids`. hints: say that the author is one of the candidates (the binary
+    question then lists them). show_prompt: show the writing prompt beside the text. temperature: of the evaluator.
     score: P(self) from `logprobs` where the provider gives them, from a `stated` probability, or
     `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own)
     or about one other text for each of its own (`balanced`); tell_prevalence: say so. question: who
@@ -66,8 +64,8 @@ class Condition:
     it, so that NO claims it, or whether it is `good`, a preference and no claim; or the words of a
     question of the user's. about: the author that the binary question is about, by
     id, instead of the evaluator; such answers are right or wrong, and claim nothing. control: how
-    the texts are changed before they are shown (`apply_control`). effort: of thinking, sent where the provider takes it (one of `EFFORTS`); "" is
-    the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn`
+    the texts are changed before they are shown (`apply_control`). effort: of thinking, sent where
+    the provider takes it (one of `EFFORTS`); "" is the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn`
     of the assistant after the request that the text answers, or as `prefill`, the beginning of the
     answer itself.
     """
@@ -128,13 +126,13 @@ class Condition:
                 "`question` must have {text} once, on a line of its own, and no places but "
                 f"{known} (for braces write {{{{ and }}}}); got {self.question!r:.80}."
             )
-        is_worded_anew = self.labels == "anonymous" or self.score == "stated"
+        is_worded_anew = self.score == "stated"
         for name in ("hints", "tell_prevalence", "provenance", "about"):
             is_worded_anew |= getattr(self, name) != getattr(Condition, name)
         if is_worded_anew:
             raise InputError(
                 "A `question` of your own is the whole message; leave out hints, tell_prevalence, "
-                "provenance, about, labels = 'anonymous' and score = 'stated'."
+                "provenance, about and score = 'stated'."
             )
 
     def as_recorded(self) -> dict:
@@ -159,8 +157,7 @@ class Question:
     """One question to one evaluator, before it is put into words.
 
     task: a name of `TASKS`. texts: the one asked about; in pairs and lineups all that are shown, in
-    this order. candidates: {author: label} in the order shown. introduced: {author: a text of the
-    author's on another prompt}, for anonymous labels.
+    this order. candidates: {author: label} in the order shown.
     """
 
     task: str
@@ -169,7 +166,6 @@ class Question:
     candidates: dict[str, str]
     condition: Condition
     repeat: int = 0
-    introduced: dict[str, str] | None = None
 
     def request(self, seed: int = 0) -> Request:
         """Return the request that puts the question; seed: of the sampling."""
@@ -207,7 +203,7 @@ class Question:
         if task.answer != "claim":
             return "candidates" in task.message
         condition = self.condition
-        return bool(condition.hints or self.introduced or "candidates" in condition.placeholders)
+        return condition.hints or "candidates" in condition.placeholders
 
     def messages(self) -> list[dict]:
         """Return the question in words; what many questions share stands first, for caches."""
@@ -254,10 +250,6 @@ class Question:
         else:
             shown = enumerate(self.texts, 1)
             text = "".join(titled(f"Text {place}", text["text"]) for place, text in shown)
-        introductions = ""
-        if self.introduced:
-            for author, label in self.candidates.items():
-                introductions += titled(INTRODUCED.format(label), self.introduced[author])
         name = self.candidates.get(self.evaluator.id, self.evaluator.display)
         if condition.labels == "ids":
             name = self.evaluator.id
@@ -267,7 +259,6 @@ class Question:
         return {
             "text": text.rstrip("\n"),
             "prompt": self.texts[0].get("prompt"),
-            "introductions": introductions,
             "candidates": "\n".join(f"- {label}" for label in self.candidates.values()),
             "listed": task.listed,
             "n_candidates": len(self.candidates),

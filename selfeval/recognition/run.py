@@ -8,7 +8,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 
 from selfeval.errors import InputError, check_flag, check_names, check_whole
 from selfeval.providers.client import Client
@@ -16,7 +16,6 @@ from selfeval.providers.models import Model, display_names, get, several
 from selfeval.providers.request import is_computed
 from selfeval.reading.parsing import name_key
 from selfeval.recognition.prompts import Condition, Question
-from selfeval.recognition.scoring import anonymous
 from selfeval.records.tasks import TASKS
 
 
@@ -138,19 +137,13 @@ def design(
     _check_design(evaluators, texts, tasks, condition)
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
-    introductions = {}
-    if condition.labels == "anonymous":
-        letters = anonymous(len(labels))
-        introductions = _introductions(texts, seed)
     questions = []
     for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed, peers):
         order = orders[text["text_id"]]
-        called = letters if introductions else [labels[author] for author in order]
-        candidates = dict(zip(order, called, strict=True))
+        candidates = {author: labels[author] for author in order}
         question = Question(task, evaluator, shown, candidates, condition)
-        introduced = introductions.get(text["prompt_id"])
         for repeat in range(repeats):
-            questions.append(replace(question, repeat=repeat, introduced=introduced))
+            questions.append(replace(question, repeat=repeat))
     asked = {(question.task, question.evaluator.id) for question in questions}
     for task, evaluator in product(tasks, evaluators):
         if TASKS[task].answer == "place" and (task, evaluator.id) not in asked:
@@ -241,9 +234,6 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
     is_claim = tasks == ["binary_self"] and question == "authored" and about in authors
     known = _join(sorted(authors))
     rules = {
-        "A pair names no author, so `labels` = 'anonymous' has no meaning for it": (
-            condition.labels == "anonymous" and any(task.answer == "place" for task in asked)
-        ),
         "`provenance` is about one text; ask exact_model or binary_self": (
             condition.provenance != "quoted" and not of_one_text
         ),
@@ -346,20 +336,3 @@ def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> 
             other = others[(turn + seed) % len(others)]
             chosen |= {(evaluator.id, own[0]["text_id"]), (evaluator.id, other["text_id"])}
     return chosen
-
-
-def _introductions(texts: Sequence[dict], seed: int) -> dict[str, dict[str, str]]:
-    """Return {prompt id: {author: its text on another prompt}}, for anonymous candidates."""
-    written: dict[str, dict[str, str]] = defaultdict(dict)
-    for text in texts:
-        written[text["prompt_id"]].setdefault(text["author"], text["text"])
-    everyone = {text["author"] for text in texts}
-    whole = [prompt for prompt, by in written.items() if set(by) == everyone]
-    random.Random(seed).shuffle(whole)
-    if len(whole) < 2:
-        raise InputError(
-            "To introduce anonymous authors, two or more prompts need a text of every author, and "
-            f"{len(whole)} have one; use labels = 'names', or another corpus."
-        )
-    other = dict.fromkeys(written, whole[0]) | dict(pairwise(whole))
-    return {prompt: written[other[prompt]] for prompt in written}

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from string import ascii_uppercase
 
 import numpy as np
 import pandas as pd
@@ -187,26 +186,6 @@ def candidate_names(
     return names
 
 
-def shown_names(
-    record: Mapping,
-    labels: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, tuple[str, ...]]:
-    """Return {candidate id: names a reply may use}: letters where authors were anonymous."""
-    candidates = record["candidates"]
-    if condition_of(record.get("condition")).get("labels") == "anonymous":
-        letters = anonymous(len(candidates))
-        return {author: (name,) for author, name in zip(candidates, letters, strict=True)}
-    return candidate_names(candidates, labels)
-
-
-def anonymous(n: int) -> list[str]:
-    """Return the names of n anonymous authors: Author A, Author B, ..."""
-    if n > 26:
-        rule = f"Anonymous authors have the letters A to Z, and here are {n}"
-        raise InputError(f"{rule}; use labels = 'names'.")
-    return [f"Author {letter}" for letter in ascii_uppercase[:n]]
-
-
 def score(record: Mapping, labels: Mapping[str, Sequence[str]] | None = None) -> dict:
     """Return what a record's reply says, as `COLUMNS`.
 
@@ -249,13 +228,10 @@ def _read_place(record: Mapping, labels) -> tuple[None, bool | None]:
 
 def _read_author(record: Mapping, labels) -> tuple[str | None, None]:
     """Return the candidate that a reply names."""
-    condition = condition_of(record.get("condition"))
     reply = parsing.without_thinking(record["reply"] or "")
     if record["task_type"] in LINEUPS:
         reply = parsing.lineup_entry(reply, record["position"])
-    elif condition.get("labels") == "anonymous" and re.fullmatch(r"\W*[A-Za-z]\W*", reply):
-        reply = f"Author {reply}"
-    return parsing.parse_choice(reply, shown_names(record, labels)), None
+    return parsing.parse_choice(reply, candidate_names(record["candidates"], labels)), None
 
 
 # readers by what decides a task
@@ -506,15 +482,12 @@ def _read(frame: pd.DataFrame) -> list[pd.DataFrame]:
     read: dict[tuple, tuple] = {}
     for row in distinct:
         record = dict(zip(values, row, strict=True))
-        condition = condition_of(conditions[record["condition"]])
-        record["condition"] = condition
+        record["condition"] = condition_of(conditions[record["condition"]])
         answer = _answer_on_record(record)
         on_record.append(answer)
         reply = record["reply"]
         if isinstance(reply, str):
-            shown = record["candidates"]
-            if condition.get("labels") != "anonymous":
-                record["candidates"] = others.union(shown)
+            record["candidates"] = others.union(record["candidates"])
             key = (*row[:-3], record["candidates"])  # without what is on record
             if key not in read:
                 read[key] = tuple(score(record, labels).values())

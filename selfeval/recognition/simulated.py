@@ -20,7 +20,6 @@ from selfeval.recognition import prompts
 from selfeval.records.tasks import TASKS
 
 RATES = {"hit", "false_claim", "skill", "prefers", "preference", "position", "no_answer"}
-_INTRODUCED = re.compile(prompts.INTRODUCED.format("(.+)"))
 _WROTE = re.compile(re.escape(prompts.WROTE).replace(r"\{\}", "(.+)"))
 # a writing prompt, a text that is shown, or a question about a turn
 _ASKED = re.compile(
@@ -38,20 +37,13 @@ def is_asked(messages: list[dict]) -> bool:
 def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) -> str:
     """Write a text, or answer the question in the last paragraph."""
     question = [message["content"] for message in messages if message["role"] == "user"][-1]
-    shown = blocks(question)
+    texts = [text for _, text in blocks(question)]
     if prompts.BEFORE in question or prompts.THEN in question:
-        shown += [("", turn["content"]) for turn in messages if turn["role"] == "assistant"]
+        texts += [turn["content"] for turn in messages if turn["role"] == "assistant"]
     asked = question.rpartition("\n\n")[2]  # a judged text may hold a question of its own
-    if not shown:
+    if not texts:
         return write(model, question, draw)
-    introduced = {}
-    texts = []
-    for title, text in shown:
-        if introduction := _INTRODUCED.fullmatch(title):
-            introduced[introduction[1]] = text
-        else:
-            texts.append(text)
-    evaluator = Evaluator(model, rates, draw, introduced)
+    evaluator = Evaluator(model, rates, draw)
     if evaluator.happens("no_answer"):
         return "I cannot tell."
     answer, is_own = evaluator.answer(question, asked, texts)
@@ -63,12 +55,11 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
 
 @dataclass
 class Evaluator:
-    """A simulated model before a question; introduced: {label of an anonymous author: a text}."""
+    """A simulated model before a question."""
 
     model: Model
     rates: dict
     draw: random.Random
-    introduced: dict[str, str]
 
     def happens(self, rate: str, otherwise: float = 0) -> bool:
         """Draw whether what has a rate happens; otherwise: the rate of one that is not given."""
@@ -106,11 +97,9 @@ class Evaluator:
         return "NO" if says_no else "YES", claimed
 
     def author_called(self, label: str) -> str | None:
-        """Return whom a label means; anonymous authors are known by their introductions."""
+        """Return whom a label means."""
         if label in (prompts.YOU, prompts.ANOTHER):
             return self.model.id
-        if label in self.introduced:
-            return author_of(self.introduced[label])
         for model in models().values():
             if label in (model.id, *model.all_names):
                 return model.id

@@ -135,16 +135,12 @@ def content_of(path: Path) -> tuple[list[dict], dict[str, int]]:
         return rows, store.outcomes()
 
 
-WRITER, SECOND = "golden:writer", "own:second"
+WRITER = "golden:writer"
 AUTHORS = ["sim/good", "sim/no-answer", WRITER]
 OURS = {"corpus": "{here}/corpora/ours", "evaluators": AUTHORS, "answer": "free", "limit": 3}
 SCORED = OURS | {"evaluators": WRITER, "answer": "constrained"}
 PREDICTED = {  # folder: what 02_collect_predictions was asked
     "told": OURS | {"tasks": ["exact_model", "binary_self", "pairwise_self", "lineup"], "score": "none"},
-    "anonymous": {
-        "corpus": "{here}/corpora/samples", "evaluators": [*AUTHORS[:2], SECOND], "answer": "free",
-        "labels": "anonymous", "tasks": "exact_model", "repeats": 2, "temperature": 0.7, "seed": 2,
-    },
     "scored": SCORED,
     "stated": SCORED | {"score": "stated", "tasks": "pairwise_self"},
 }  # fmt: skip
@@ -168,7 +164,7 @@ def result_tables() -> dict[str, pd.DataFrame]:
 
     folder, few = HERE / "predictions", {"n_resamples": 200, "seed": 0}
     told = read_predictions([folder / "told", folder / "untold"])
-    others = read_predictions([folder / name for name in ("anonymous", "scored", "stated")])
+    others = read_predictions([folder / name for name in ("scored", "stated")])
     said, tables = records("identity", "identity.jsonl"), stats.identity_table
     found = {
         "self_recognition": stats.recognition_table(told, **few),
