@@ -304,7 +304,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "sets = _pairs(group, evaluator, peers or evaluator.id not in authors)",
         "sets = _pairs(group, evaluator, peers)",
     ),
-    ("recognition/run.py", 'if is_chosen or condition.prevalence == "natural":', "if True:"),
     (
         "recognition/run.py",
         "sets: Iterable = [_rotated(group, turn, seed)]",

@@ -84,7 +84,7 @@ class Design:
 
 
 def in_turn(prompts: int, authors: int, samples: int) -> np.ndarray:
-    """Return the rows of `prevalence="balanced"`: for each own text one other, of the other authors in turn."""
+    """Return the rows of a balanced design: for each own text one other, of the other authors in turn."""
     rows = np.zeros((prompts, authors), int)
     rows[:, 0] = samples
     for turn in range(prompts * samples):

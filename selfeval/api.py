@@ -191,8 +191,6 @@ def collect_predictions(
     show_prompt: bool = False,
     temperature: float = 0.0,
     score: str = "logprobs",
-    prevalence: str = "natural",
-    tell_prevalence: bool = False,
     question: str = "authored",
     control: str = "none",
     effort: str = "",
@@ -217,8 +215,7 @@ def collect_predictions(
     told: say to the evaluator which candidate it is. labels: call candidates by `names` or
     `ids`. hints: say that the author is one of the candidates. show_prompt: show the
     writing prompt. temperature: of the evaluator. score: P(self) from `logprobs`, as `stated`, or
-    `none`. prevalence: `natural`, or `balanced` (one other text for each of its own);
-    tell_prevalence: say so. question: who `authored` the text; in pairs also which is `better`; in
+    `none`. question: who `authored` the text; in pairs also which is `better`; in
     the binary task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is
     a preference, no claim); or the words of a question of your own: {text}, and
     where wanted {prompt}, {candidates} and {name} of the evaluator (one of exact_model and
@@ -237,8 +234,6 @@ def collect_predictions(
         show_prompt=show_prompt,
         temperature=temperature,
         score=score,
-        prevalence=prevalence,
-        tell_prevalence=tell_prevalence,
         question=question,
         control=control,
         effort=effort,

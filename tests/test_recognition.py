@@ -229,7 +229,6 @@ def test_a_wrong_condition_is_refused(options, message):
     ({"about": "sim/good"}, "binary_self", "must be an author of the corpus .*'sim/chance', 'sim/perfect'"),
     ({"about": "sim/chance", "question": "good"}, "binary_self", "`question` = 'authored'; it is 'sim/chance'"),
     ({"question": "good", "score": "stated"}, "binary_self", "'good' or `about`"),
-    ({"prevalence": "balanced"}, "binary_self", "'mine/spy' wrote no text of the corpus"),
     ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
 ])  # fmt: skip
 def test_a_design_that_cannot_be_asked_is_refused_before_the_first_call(condition, tasks, message):
@@ -274,26 +273,11 @@ def test_names_and_texts_go_round_all_places_and_another_seed_draws_other_orders
     assert len({shown[0] for shown in lineups}) >= 3
 
 
-def test_a_seed_changes_which_texts_stand_for_the_others_in_a_balanced_design():
-    drawn, balanced = [], Condition(prevalence="balanced")
-    for seed in range(3):
-        asked = recognition_run.design(
-            MODELS[:1], texts_of(*MODELS, prompts=6), balanced, tasks="binary_self", seed=seed
-        )
-        shown = [question.texts[0] for question in asked]
-        assert [text["author"] for text in shown].count("mine/ann") == 6 and len(shown) == 12
-        drawn.append({t["prompt_id"]: t["author"] for t in shown if t["author"] != "mine/ann"})
-        assert Counter(drawn[-1].values()) == {"mine/ben": 2, "mine/cem": 2, "mine/dao": 2}
-    for prompt in drawn[0]:  # three seeds: each of the three others once
-        assert {others[prompt] for others in drawn} == {"mine/ben", "mine/cem", "mine/dao"}
-
-
-@pytest.mark.parametrize(("task", "condition", "questions", "texts_in_each"), [
-    ("binary_self", PLAIN, 16, 1), ("binary_self", Condition(prevalence="balanced"), 8, 1),
-    ("pairwise_self", PLAIN, 2 * 2 * 3 * 2, 2), ("lineup", PLAIN, 4, 4),
+@pytest.mark.parametrize(("task", "questions", "texts_in_each"), [
+    ("binary_self", 16, 1), ("pairwise_self", 2 * 2 * 3 * 2, 2), ("lineup", 4, 4),
 ])  # fmt: skip
-def test_texts_that_are_shown_together_are_of_one_sample(task, condition, questions, texts_in_each):
-    asked = recognition_run.design(MODELS[:1], texts_of(*MODELS, prompts=2, samples=2), condition, tasks=task)
+def test_texts_that_are_shown_together_are_of_one_sample(task, questions, texts_in_each):
+    asked = recognition_run.design(MODELS[:1], texts_of(*MODELS, prompts=2, samples=2), PLAIN, tasks=task)
     assert len(asked) == questions and {len(question.texts) for question in asked} == {texts_in_each}
     for question in asked:
         assert len({(text["prompt_id"], text["sample"]) for text in question.texts}) == 1

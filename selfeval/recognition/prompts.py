@@ -37,7 +37,6 @@ CHOICES = {
     "answer": ("free", "constrained"),
     "labels": ("names", "ids"),
     "score": ("logprobs", "stated", "none"),
-    "prevalence": ("natural", "balanced"),
     "control": CONTROLS,
     "provenance": ("quoted", "own_turn", "prefill"),
 }
@@ -58,9 +57,7 @@ class Condition:
     by their `names` or their `ids`. hints: say that the author is one of the candidates (the binary
     question then lists them). show_prompt: show the writing prompt beside the text. temperature: of the evaluator.
     score: P(self) from `logprobs` where the provider gives them, from a `stated` probability, or
-    `none`. prevalence: ask exact and binary questions about all texts (`natural`, 1/N are its own)
-    or about one other text for each of its own (`balanced`); tell_prevalence: say so. question: who
-    `authored` the text; in pairs also which is `better`, in the binary task whether `another` wrote
+    `none`. question: who `authored` the text; in pairs also which is `better`, in the binary task whether `another` wrote
     it, so that NO claims it, or whether it is `good`, a preference and no claim; or the words of a
     question of the user's. about: the author that the binary question is about, by
     id, instead of the evaluator; such answers are right or wrong, and claim nothing. control: how
@@ -77,11 +74,12 @@ class Condition:
     show_prompt: bool = False
     temperature: float = 0.0
     score: str = "logprobs"
-    prevalence: str = "natural"
-    tell_prevalence: bool = False
+    # the same in all records since no option sets them
+    prevalence: str = field(default="natural", init=False)
+    tell_prevalence: bool = field(default=False, init=False)
     question: str = "authored"
     control: str = "none"
-    paraphraser: str = field(default="", init=False)  # of records from when there was one
+    paraphraser: str = field(default="", init=False)
     effort: str = ""
     provenance: str = "quoted"
     about: str = ""
@@ -93,7 +91,7 @@ class Condition:
             check_one_of("question", self.question, QUESTIONS)
         for name, known in CHOICES.items():
             check_one_of(name, getattr(self, name), known)
-        for name in ("told", "hints", "show_prompt", "tell_prevalence"):
+        for name in ("told", "hints", "show_prompt"):
             check_flag(name, getattr(self, name))
         check_at_least("temperature", self.temperature, 0)
         if self.effort != "":
@@ -127,12 +125,12 @@ class Condition:
                 f"{known} (for braces write {{{{ and }}}}); got {self.question!r:.80}."
             )
         is_worded_anew = self.score == "stated"
-        for name in ("hints", "tell_prevalence", "provenance", "about"):
+        for name in ("hints", "provenance", "about"):
             is_worded_anew |= getattr(self, name) != getattr(Condition, name)
         if is_worded_anew:
             raise InputError(
-                "A `question` of your own is the whole message; leave out hints, tell_prevalence, "
-                "provenance, about and score = 'stated'."
+                "A `question` of your own is the whole message; leave out hints, provenance, "
+                " about and score = 'stated'."
             )
 
     def as_recorded(self) -> dict:
@@ -234,8 +232,6 @@ class Question:
             "candidates": self._lists_candidates,
             "hints": condition.hints,
             "told": condition.told or TASKS[self.task].answer == "claim",
-            "balanced": condition.tell_prevalence and condition.prevalence == "balanced",
-            "natural": condition.tell_prevalence and condition.prevalence == "natural",
             "always": True,
             "unstated": not stated,
             "stated": stated,
@@ -261,7 +257,6 @@ class Question:
             "prompt": self.texts[0].get("prompt"),
             "candidates": "\n".join(f"- {label}" for label in self.candidates.values()),
             "listed": task.listed,
-            "n_candidates": len(self.candidates),
             "n_texts": len(self.texts),
             "name": name,
             "asked": asked,

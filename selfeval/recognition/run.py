@@ -138,7 +138,7 @@ def design(
     labels = candidate_labels(texts, condition)
     orders = candidate_orders(texts, list(labels), seed)
     questions = []
-    for task, evaluator, shown, text in _shown(evaluators, texts, tasks, condition, seed, peers):
+    for task, evaluator, shown, text in _shown(evaluators, texts, tasks, seed, peers):
         order = orders[text["text_id"]]
         candidates = {author: labels[author] for author in order}
         question = Question(task, evaluator, shown, candidates, condition)
@@ -156,19 +156,14 @@ def _shown(
     evaluators: Sequence[Model],
     texts: Sequence[dict],
     tasks: list[str],
-    condition: Condition,
     seed: int,
     peers: bool,
 ) -> Iterator[tuple]:
     """Yield (task, evaluator, texts shown, the text whose order of candidates is shown)."""
     of_one_text = [task for task in tasks if TASKS[task].one_text]
     of_a_prompt = [task for task in tasks if not TASKS[task].one_text]
-    balanced = _balanced(texts, evaluators, seed)
-    for text, evaluator in product(texts, evaluators):
-        is_chosen = (evaluator.id, text["text_id"]) in balanced
-        if is_chosen or condition.prevalence == "natural":
-            for task in of_one_text:
-                yield task, evaluator, (text,), text
+    for text, evaluator, task in product(texts, evaluators, of_one_text):
+        yield task, evaluator, (text,), text
     authors = {text["author"] for text in texts}
     for turn, group in enumerate(_by_prompt(texts)):
         for task, evaluator in product(of_a_prompt, evaluators):
@@ -207,19 +202,13 @@ def _check_design(
     _check_question(authors, tasks, condition)
     displays = {text["author_display"] for text in texts}
     displays.update(display_names(authors).values())
-    needs_own = condition.tell_prevalence or condition.prevalence == "balanced"
     for evaluator in evaluators:
         _check_provider(evaluator, condition)
-        if evaluator.id in authors:
-            continue
-        if evaluator.display in displays:
+        if evaluator.id not in authors and evaluator.display in displays:
             raise InputError(
                 f"{evaluator.id!r} is called {evaluator.display!r}, like an author of the corpus "
                 "that is not it; say in `authors` who is who."
             )
-        if needs_own:
-            rule = "wrote no text of the corpus; ask it at natural prevalence alone"
-            raise InputError(f"{evaluator.id!r} {rule}.")
 
 
 def _check_question(authors: set[str], tasks: list[str], condition: Condition) -> None:
@@ -323,16 +312,3 @@ def _rotated(group: Sequence[dict], turn: int, seed: int) -> tuple[dict, ...]:
     random.Random(seed).shuffle(order)
     start = turn % len(order)
     return *order[start:], *order[:start]
-
-
-def _balanced(texts: Sequence[dict], evaluators: Sequence[Model], seed: int) -> set[tuple]:
-    """Return (evaluator, text) ids: an own text a prompt, and one by another author, in turn."""
-    chosen = set()
-    for evaluator, (turn, group) in product(evaluators, enumerate(_by_prompt(texts))):
-        own = [text for text in group if text["author"] == evaluator.id]
-        others = [text for text in group if text["author"] != evaluator.id]
-        if own and others:
-            others.sort(key=lambda text: text["author"])
-            other = others[(turn + seed) % len(others)]
-            chosen |= {(evaluator.id, own[0]["text_id"]), (evaluator.id, other["text_id"])}
-    return chosen
