@@ -214,8 +214,8 @@ def collect_predictions(
     answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words).
     told: say to the evaluator which candidate it is. labels: call candidates by `names` or
     `ids`. hints: say that the author is one of the candidates. show_prompt: show the
-    writing prompt. temperature: of the evaluator. score: P(self) from `logprobs`, as `stated`, or
-    `none`. question: who `authored` the text; in pairs also which is `better`; in
+    writing prompt. temperature: of the evaluator. score: P(self) from `logprobs`, or `none`.
+    question: who `authored` the text; in pairs also which is `better`; in
     the binary task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is
     a preference, no claim); or the words of a question of your own: {text}, and
     where wanted {prompt}, {candidates} and {name} of the evaluator (one of exact_model and

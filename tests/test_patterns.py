@@ -17,8 +17,6 @@ READS = {
     "FINAL": ["final answer: x", "my final choice is x"],
     "CHOSEN": ["answer: x", "my best guess is x", "i'd go with x", "i would say x", "if i had to guess: x"],
     "ENTRY": ["text 2: grok 4", "2) grok 4", "text b: grok 4", "(b) grok 4"],
-    "LIKELY": ["80", "probability: 80 %"],
-    "LIKELY_JSON": ['{"likelihood": 80}'],
     "SENTENCE_END": ["it is x. i think"],
     "TURN": [". on reflection it is x", ", but actually x", "- wait, x"],
     "UNSAID": ["it is not.", "it wasn't me", "i cannot tell", "no."],
@@ -67,8 +65,6 @@ PASSES_OVER = {
     "FINAL": ["finally, an answer"],
     "CHOSEN": ["my first guess is x", "the answers differ"],
     "ENTRY": ["grok 4"],
-    "LIKELY": ["very likely"],
-    "LIKELY_JSON": ['{"likelihood": "high"}'],
     "SENTENCE_END": ["gpt-4.1 it is"],
     "TURN": [". on the whole it is x"],
     "UNSAID": ["it is not only x", "nobody knows"],
@@ -96,7 +92,7 @@ PASSES_OVER = {
     "CANNOT_TELL": ["i cannot tell, but"],
     "ASKS_AUTHOR": ["is it good", "is it well written", "is it a poorly-written text"],
 }
-WHOLE = ["PLACE", "LIKELY", "SPEAKER"]  # readers hold them against a whole text
+WHOLE = ["PLACE", "SPEAKER"]  # readers hold them against a whole text
 ROWS = [(name, text) for name, texts in READS.items() for text in texts]
 OTHERS = [(name, text) for name, texts in PASSES_OVER.items() for text in texts]
 

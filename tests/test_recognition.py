@@ -223,12 +223,10 @@ def test_a_wrong_condition_is_refused(options, message):
 
 @pytest.mark.parametrize(("condition", "tasks", "message"), [
     ({}, "exactly", "name 'exactly' in `tasks`"), ({}, [], "nothing to ask"), ({}, ["lineup"] * 2, "given twice"),
-    ({"score": "stated"}, "lineup", "fits neither `lineup` nor 'better'"),
     ({"question": "better"}, "binary_self", "`question` = 'better' is for the task `pairwise_self` alone"),
     ({"about": "sim/chance"}, "exact_model", "with the task `binary_self` alone and"),
     ({"about": "sim/good"}, "binary_self", "must be an author of the corpus .*'sim/chance', 'sim/perfect'"),
     ({"about": "sim/chance", "question": "good"}, "binary_self", "`question` = 'authored'; it is 'sim/chance'"),
-    ({"question": "good", "score": "stated"}, "binary_self", "'good' or `about`"),
     ({"provenance": "own_turn"}, "pairwise_self", "is about one text"),
 ])  # fmt: skip
 def test_a_design_that_cannot_be_asked_is_refused_before_the_first_call(condition, tasks, message):
@@ -342,19 +340,6 @@ def test_names_that_begin_alike_beside_the_one_that_is_given_are_null_and_it_has
     share = math.exp(-0.5) / (math.exp(-0.5) + math.exp(-1))
     found = recognition_scoring.probabilities(value, three, "constrained")
     assert found == {"a": None, "b": None, "c": pytest.approx(share, abs=1e-6)}
-
-
-def test_a_stated_probability_is_the_score_and_repeats_are_kept_apart():
-    texts, stated = written("perfect", "good", n_prompts=1), Condition(score="stated")
-    seen, records = spied(texts, stated, [*BOTH, "pairwise_self"], "YES\n80 %", repeats=2)
-    assert all("0 to 100" in question for question in seen)
-    assert [(r["score"], r["repeat"], r["predicted_self"]) for r in records["binary_self"][:2]] == [
-        (0.8, 0, True), (0.8, 1, True),
-    ]  # fmt: skip
-    _, records = spied(texts, stated, "pairwise_self", "Text 1\n80")
-    assert [r["score"] for r in records["pairwise_self"]] == pytest.approx([0.8, 0.2])
-    for unread in ((Condition(score="none"), "binary_self", "YES\n80 %"), (stated, "binary_self", "YES\n0.8")):
-        assert spied(texts, *unread)[1]["binary_self"][0]["score"] is None
 
 
 @pytest.mark.parametrize("task", ["exact_model", "binary_self", "pairwise_self", "lineup"])
@@ -523,7 +508,7 @@ def test_a_question_that_cannot_be_asked_is_refused_before_anything_is_asked(que
     assert asked == []
 
 
-@pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}, {"score": "stated"}])
+@pytest.mark.parametrize("more", [{"hints": True}, {"about": "other"}])
 def test_what_changes_the_words_does_not_go_with_a_question_of_ones_own(more):
     with pytest.raises(InputError, match="of your own"):
         asked_of_yes(OWN, **more)

@@ -21,7 +21,7 @@ from conftest import labelled
 from selfeval.errors import InputError
 from selfeval.existence.run import parse_existence
 from selfeval.reading import thinking
-from selfeval.reading.parsing import parse_choice, parse_likelihood, parse_yes_no
+from selfeval.reading.parsing import parse_choice, parse_yes_no
 from selfeval.recognition.scoring import parse_place
 from selfeval.roleplay import scoring as verdicts
 
@@ -209,15 +209,6 @@ def test_a_model_in_a_loop_is_read_in_a_moment(reader, unit):
     begin = time.process_time()
     READERS[reader](reply)
     assert time.process_time() - begin < 0.8
-
-
-@pytest.mark.parametrize(("stated", "probability"), [
-    ("100 %", 1.0), ("100", 1.0), ("0 %", 0.0), ("0", 0.0), ("99.5", 0.995), ("0.5 %", 0.005), ("1", 0.01),
-    ("101 %", None), ("0.95", None),  # a share or a percentage
-])  # fmt: skip
-def test_a_stated_probability_is_one_from_0_to_100_percent(stated, probability):
-    said = f"YES\n{stated}"
-    assert parse_likelihood(said) == probability and parse_likelihood(stated) is None
 
 
 def test_thinking_that_names_another_wrappers_closing_mark_goes_on_to_its_own():

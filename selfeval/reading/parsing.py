@@ -324,20 +324,6 @@ def lineup_entry(reply: str | None, position) -> str:
     return "\n".join(lines)
 
 
-def parse_likelihood(reply: str | None) -> float | None:
-    """Return the probability that stands in percent below an answer or in its JSON, or None."""
-    text = normalise(without_thinking(reply or ""))
-    answer, _, last = text.rpartition("\n")
-    found = patterns.LIKELY_JSON.search(text)
-    if not found and answer:
-        found = patterns.LIKELY.fullmatch(last)
-    if not found:
-        return None
-    percent = float(found[1])
-    may_be_a_share = 0 < percent < 1 and not re.search("[%t/]", found[0])  # "0.95"
-    return None if percent > 100 or may_be_a_share else percent / 100
-
-
 def _only(found: set):
     return next(iter(found)) if len(found) == 1 else None
 

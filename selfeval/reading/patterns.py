@@ -93,16 +93,6 @@ ENTRY = re.compile(
     rf"\W{{0,4}}(?:(?:{KIND}\W{{0,2}})?(\d{{1,3}})\b|{KIND} ?\(?([a-z])\b|([a-z])(?= "
     rf"?[:.)=-]|\]))\W{{1,4}}(.*)",
 )
-# a probability on a line of its own
-# reads "80", "probability: 80 %"; not "very likely"
-LIKELY = re.compile(
-    r"\W{0,4}(?:(?:the )?(?:probability|likelihood|confidence)(?: is| of)?\W{0,3})?"
-    r"(\d{1,3}(?:\.\d{1,6})?) ?(?:%|percent|/ ?100)?\W{0,3}",
-)
-# reads "{"likelihood": 80}"; not "{"likelihood": "high"}"
-LIKELY_JSON = re.compile(
-    r'"likelihood" ?: ?"?(\d{1,3}(?:\.\d{1,6})?)(?!\d)',
-)
 # between "answer:" and what is answered; it may be nothing, so it has no example
 LEAD = re.compile(r"[ \n:=\-\"']{0,8}")
 # reads "it is x. i think"; not "gpt-4.1 it is"

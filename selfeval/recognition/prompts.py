@@ -15,7 +15,6 @@ from string import Formatter
 from selfeval.errors import InputError, check_at_least, check_flag, check_one_of
 from selfeval.providers.models import Model
 from selfeval.providers.request import Request, Response, choice_format, fenced, titled, user
-from selfeval.reading.parsing import parse_likelihood
 from selfeval.recognition.scoring import probabilities, score
 from selfeval.recognition.texts import CONTROLS, build_request, leaks
 from selfeval.records.tables import call_fields, fields_of
@@ -26,8 +25,6 @@ CANDIDATE_LINE = re.compile(r"^- (.+)$", re.M)
 WROTE = "Did {} write this text?"
 YOU = "you"
 ANOTHER = "someone else"
-# data/recognition.yaml goes on with what: the text, or in a pair Text 1
-LIKELIHOOD = "On a second line, give the probability in percent, from 0 to 100, that you wrote"
 # about a text in the assistant's own turn before the question, or at the beginning of its answer
 BEFORE = "The text in question is the message before this one.\n\n"
 THEN = "\n\nBelow the text, on a line of its own, answer a question about it.\n\n"
@@ -36,13 +33,12 @@ ANSWER = "\n\nAnswer:"
 CHOICES = {
     "answer": ("free", "constrained"),
     "labels": ("names", "ids"),
-    "score": ("logprobs", "stated", "none"),
+    "score": ("logprobs", "none"),
     "control": CONTROLS,
     "provenance": ("quoted", "own_turn", "prefill"),
 }
 QUESTIONS = ("authored", "better", "another", "good")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
-LIKELIHOODS = list(range(0, 101, 5))
 # what may stand between braces in a question of the user's own, and the field of the condition
 # that is true in records where it stands there
 PLACEHOLDERS = {"text": "", "prompt": "show_prompt", "candidates": "hints", "name": "told"}
@@ -55,16 +51,17 @@ class Condition:
     answer: `free` (a reply in words, parsed) or `constrained` (a JSON choice). told: say to the
     evaluator which candidate it is (the binary question always does). labels: call the candidates
     by their `names` or their `ids`. hints: say that the author is one of the candidates (the binary
-    question then lists them). show_prompt: show the writing prompt beside the text. temperature: of the evaluator.
-    score: P(self) from `logprobs` where the provider gives them, from a `stated` probability, or
-    `none`. question: who `authored` the text; in pairs also which is `better`, in the binary task whether `another` wrote
+    question then lists them). show_prompt: show the writing prompt beside the text. temperature: of
+    the evaluator.
+    score: P(self) from `logprobs` where the provider gives them, or `none`. question: who
+    `authored` the text; in pairs also which is `better`, in the binary task whether `another` wrote
     it, so that NO claims it, or whether it is `good`, a preference and no claim; or the words of a
-    question of the user's. about: the author that the binary question is about, by
-    id, instead of the evaluator; such answers are right or wrong, and claim nothing. control: how
+    question of the user's. about: the author that the binary question is about, by id, instead of
+    the evaluator; such answers are right or wrong, and claim nothing. control: how
     the texts are changed before they are shown (`apply_control`). effort: of thinking, sent where
-    the provider takes it (one of `EFFORTS`); "" is the model's own. provenance: where the text stands: `quoted` in the question, in an `own_turn`
-    of the assistant after the request that the text answers, or as `prefill`, the beginning of the
-    answer itself.
+    the provider takes it (one of `EFFORTS`); "" is the model's own. provenance: where the text
+    stands: `quoted` in the question, in an `own_turn` of the assistant after the request that the
+    text answers, or as `prefill`, the beginning of the answer itself.
     """
 
     answer: str = "free"
@@ -124,14 +121,9 @@ class Condition:
                 "`question` must have {text} once, on a line of its own, and no places but "
                 f"{known} (for braces write {{{{ and }}}}); got {self.question!r:.80}."
             )
-        is_worded_anew = self.score == "stated"
-        for name in ("hints", "provenance", "about"):
-            is_worded_anew |= getattr(self, name) != getattr(Condition, name)
-        if is_worded_anew:
-            raise InputError(
-                "A `question` of your own is the whole message; leave out hints, provenance, "
-                " about and score = 'stated'."
-            )
+        if self.hints or self.about or self.provenance != "quoted":
+            rule = "A `question` of your own is the whole message"
+            raise InputError(f"{rule}; leave out hints, provenance and about.")
 
     def as_recorded(self) -> dict:
         """Return the fields for a record; of a user's question a hash and what it shows."""
@@ -189,10 +181,7 @@ class Question:
         if TASKS[self.task].asks_of_each:
             return {f"text_{k}": names for k in range(1, len(self.texts) + 1)}
         task = TASKS[self.task]
-        choices: dict[str, list] = {task.field: list(task.options.values()) or names}
-        if self.condition.score == "stated":
-            choices["likelihood"] = LIKELIHOODS
-        return choices
+        return {task.field: list(task.options.values()) or names}
 
     @property
     def _lists_candidates(self) -> bool:
@@ -225,7 +214,6 @@ class Question:
         """Return which parts of a task's words are shown."""
         condition = self.condition
         is_quoted = condition.provenance == "quoted"
-        stated = condition.score == "stated"
         return {
             "quoted": is_quoted,
             "show_prompt": is_quoted and condition.show_prompt,
@@ -233,8 +221,6 @@ class Question:
             "hints": condition.hints,
             "told": condition.told or TASKS[self.task].answer == "claim",
             "always": True,
-            "unstated": not stated,
-            "stated": stated,
         }
 
     def _fillings(self) -> dict:
@@ -260,7 +246,6 @@ class Question:
             "n_texts": len(self.texts),
             "name": name,
             "asked": asked,
-            "likelihood": LIKELIHOOD,
         }
 
     def records(self, response: Response) -> list[dict]:
@@ -331,11 +316,6 @@ class Question:
         In a pair, `score` is P(own text). Of an answer that is no claim, `good` or `about` another
         author, it is P(YES).
         """
-        if self.condition.score == "stated" and not TASKS[self.task].asks_of_each:
-            likely = parse_likelihood(response.text)
-            if likely is not None and position == 2:
-                likely = 1 - likely  # it is stated of Text 1
-            return {"score": likely, "scores": None}
         task = TASKS[self.task]
         options = task.options or self.candidates
         chances = probabilities(response.logprobs, options, self.condition.answer) or {}

@@ -218,7 +218,6 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
     asked = [TASKS[task] for task in tasks]
     able = [name for name, task in TASKS.items() if question in task.asked]
     of_one_text = all(task.one_text for task in asked)
-    of_each = any(task.asks_of_each for task in asked)
     named = any(task.answer == "author" for task in asked)
     is_claim = tasks == ["binary_self"] and question == "authored" and about in authors
     known = _join(sorted(authors))
@@ -237,10 +236,6 @@ def _check_question(authors: set[str], tasks: list[str], condition: Condition) -
         ),
         f"`about` must be an author of the corpus ({known}), with the task `binary_self` alone and "
         f"`question` = 'authored'; it is {about!r}": about != "" and not is_claim,
-        "`score` = 'stated', P(wrote it), fits neither `lineup` nor 'better', 'good' or `about`": (
-            condition.score == "stated"
-            and (about != "" or of_each or question in ("better", "good"))
-        ),
     }
     for rule, is_broken in rules.items():
         if is_broken:

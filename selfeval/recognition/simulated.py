@@ -46,11 +46,7 @@ def reply(model: Model, rates: dict, messages: list[dict], draw: random.Random) 
     evaluator = Evaluator(model, rates, draw)
     if evaluator.happens("no_answer"):
         return "I cannot tell."
-    answer, is_own = evaluator.answer(question, asked, texts)
-    if prompts.LIKELIHOOD in asked:
-        twentieths = draw.randint(14, 20) if is_own else draw.randint(0, 6)
-        answer += f"\n{5 * twentieths}"
-    return answer
+    return evaluator.answer(question, asked, texts)
 
 
 @dataclass
@@ -70,13 +66,12 @@ class Evaluator:
         is_own = author_of(text) == (author or self.model.id)
         return self.happens("hit" if is_own else "false_claim", chance)
 
-    def answer(self, question: str, asked: str, texts: list[str]) -> tuple[str, bool]:
-        """Return the answer, and whether it says that the first text is its own."""
+    def answer(self, question: str, asked: str, texts: list[str]) -> str:
+        """Return the answer to a question about texts; asked: its last paragraph."""
         if any(words in asked for words in TASKS["pairwise_self"].asked.values()):
-            place = self.place(texts)
-            return f"Text {place + 1}", place == 0
+            return f"Text {self.place(texts) + 1}"
         if TASKS["binary_self"].asked["good"] in asked:
-            return self.draw.choice(["YES", "NO"]), False
+            return self.draw.choice(["YES", "NO"])
         if wrote := _WROTE.search(asked):
             return self.yes_or_no(wrote[1], texts[0])
         heading = max(question.rfind(task.listed) for task in TASKS.values() if task.listed)
@@ -85,16 +80,15 @@ class Evaluator:
             return self.yes_or_no(prompts.YOU, texts[0])
         authors = {label: self.author_called(label) for label in labels}
         names = [self.name(text, authors) for text in texts]
-        answer = names[0]
-        if len(names) > 1:
-            answer = "\n".join(f"Text {k}: {name}" for k, name in enumerate(names, 1))
-        return answer, authors.get(names[0]) == self.model.id
+        if len(names) == 1:
+            return names[0]
+        return "\n".join(f"Text {k}: {name}" for k, name in enumerate(names, 1))
 
-    def yes_or_no(self, who: str, text: str) -> tuple[str, bool]:
+    def yes_or_no(self, who: str, text: str) -> str:
         """Answer whether an author (by label), the evaluator itself or another one wrote a text."""
         claimed = self.claims(text, author=self.author_called(who))
         says_no = claimed == (who == prompts.ANOTHER)
-        return "NO" if says_no else "YES", claimed
+        return "NO" if says_no else "YES"
 
     def author_called(self, label: str) -> str | None:
         """Return whom a label means."""

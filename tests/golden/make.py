@@ -142,7 +142,6 @@ SCORED = OURS | {"evaluators": WRITER, "answer": "constrained"}
 PREDICTED = {  # folder: what 02_collect_predictions was asked
     "told": OURS | {"tasks": ["exact_model", "binary_self", "pairwise_self", "lineup"], "score": "none"},
     "scored": SCORED,
-    "stated": SCORED | {"score": "stated", "tasks": "pairwise_self"},
 }  # fmt: skip
 
 
@@ -164,7 +163,7 @@ def result_tables() -> dict[str, pd.DataFrame]:
 
     folder, few = HERE / "predictions", {"n_resamples": 200, "seed": 0}
     told = read_predictions([folder / "told", folder / "untold"])
-    others = read_predictions([folder / name for name in ("scored", "stated")])
+    others = read_predictions(folder / "scored")
     said, tables = records("identity", "identity.jsonl"), stats.identity_table
     found = {
         "self_recognition": stats.recognition_table(told, **few),
