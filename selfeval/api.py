@@ -207,22 +207,21 @@ def collect_predictions(
     or several. repeats: how often each question is asked. limit: only the texts on the first
     `limit` prompts. authors: {author in the texts: model id} where names do not say it, None for no
     model. allow_strangers: also ask evaluators that wrote no text, in pairs about two others'
-    texts. seed: of the order of candidates, and of controls. out: a folder below data/, to keep the
-    answers as predictions_<task>.jsonl. peers: in pairs, also ask each evaluator about two others'
-    texts, which is the baseline of a preference for its own.
+    texts. seed: of the order of candidates. out: a folder below data/, to keep the answers as
+    predictions_<task>.jsonl. peers: in pairs, also ask each evaluator about two others' texts,
+    which is the baseline of a preference for its own.
 
     answer: `constrained` (a JSON choice, where the provider can) or `free` (a reply in words).
-    told: say to the evaluator which candidate it is. labels: call candidates by `names` or
-    `ids`. hints: say that the author is one of the candidates. show_prompt: show the
-    writing prompt. temperature: of the evaluator. score: P(self) from `logprobs`, or `none`.
-    question: who `authored` the text; in pairs also which is `better`; in
-    the binary task also whether `another` wrote it (NO claims it), or whether it is `good` (YES is
-    a preference, no claim); or the words of a question of your own: {text}, and
-    where wanted {prompt}, {candidates} and {name} of the evaluator (one of exact_model and
-    binary_self; YES claims the text). about: ask the binary question about this author, an id,
-    instead of the evaluator; `score` is then P(YES). control: show the texts `shuffled`
-    or `truncated`. effort: of thinking. provenance: the
-    text is `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
+    told: say to the evaluator which candidate it is. labels: call candidates by `names` or `ids`.
+    hints: say that the author is one of the candidates. show_prompt: show the writing prompt.
+    temperature: of the evaluator. score: P(self) from `logprobs`, or `none`. question: who
+    `authored` the text; in pairs also which is `better`; in the binary task also whether `another`
+    wrote it (NO claims it), or whether it is `good` (YES is a preference, no claim); or the words
+    of a question of your own: {text}, and where wanted {prompt}, {candidates} and {name} of the
+    evaluator (one of exact_model and binary_self; YES claims the text). about: ask the binary
+    question about this author, an id, instead of the evaluator; `score` is then P(YES). control:
+    `truncated` shows the texts cut to equal length. effort: of thinking. provenance: the text is
+    `quoted`, stands in an `own_turn` of the assistant, or as `prefill` begins its answer.
     condition: all or some of these in one, a mapping such as {"told": False}.
     """
     put = _condition(
@@ -252,7 +251,7 @@ def collect_predictions(
         asked = put
         if put.answer == "constrained" and not can_choose(judges):
             asked = replace(put, answer="free")
-        rows = apply_control(rows, asked.control, seed)
+        rows = apply_control(rows, asked.control)
         shown = pd.DataFrame(rows)
         tell(lengths_differ(shown["author"], shown["words"]))
         by_task = await recognition_run.collect_predictions(

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from fake_server import FakeServer, default_reply, instance
-from matplotlib.figure import Figure
 
 import selfeval as se
 from selfeval.errors import BudgetError, InputError, SelfevalError
@@ -149,7 +148,7 @@ def verbs(w):
             "allow_strangers": ({"models": "my/d"}, True), "answer": "free", "out": OUT,
             "peers": (PAIRS, True), "told": False, "labels": "ids", "hints": True,
             "show_prompt": True, "temperature": 0.5, "score": "none", "question": (PAIRS, "better"),
-            "control": "shuffled", "effort": "low",
+            "control": "truncated", "effort": "low",
             "provenance": ({"tasks": "binary_self", "answer": "free"}, "own_turn"),
             "about": ({"tasks": "binary_self"}, "my/a"),
             "condition": {"told": False},
@@ -189,7 +188,7 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
-        "plot": ({"result": w.result}, {"kind": "claimed", "ax": Figure().subplots()}),
+        "plot": ({"result": w.result}, {"kind": "claimed"}),
         "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
         "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),

@@ -213,7 +213,7 @@ def test_preferences_and_answers_about_others_are_never_counted_as_claims(capsys
 @pytest.mark.parametrize(("options", "message"), [
     ({"answer": "loud"}, "`answer` must be one of free, constrained, got 'loud'"),
     ({"told": "yes"}, "`told` must be true"), ({"temperature": "hot"}, "`temperature` must be a finite number"),
-    ({"control": "paraphrased"}, "`control` must be one of none, shuffled, truncated"),
+    ({"control": "paraphrased"}, "`control` must be one of none, truncated"),
     ({"provenance": "prefill", "answer": "constrained"}, "use `answer` = 'free'"),
 ])  # fmt: skip
 def test_a_wrong_condition_is_refused(options, message):

@@ -23,8 +23,6 @@ from selfeval.results import (
 from selfeval.statistics.table import default_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from selfeval.figures.style import Drawing
 
 
@@ -87,7 +85,7 @@ class Estimates(Records):
 
     @property
     def plot(self) -> Callable:
-        """Draw the result: `result.plot()`, `result.plot("roc", ax=ax)`."""
+        """Draw the result: `result.plot()`, `result.plot("roc")`."""
         return partial(plot, self)
 
     def __repr__(self) -> str:
@@ -144,28 +142,23 @@ def check_measured(verb: str, result) -> None:
 
 
 @verb
-def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Drawing | Axes | None":
+def plot(result: Estimates, kind: str = "") -> "Drawing | None":
     """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...).
 
     `result.plot()` does the same. The figure shows itself in a notebook, and elsewhere by its
-    `show()`; its `save("figure.pdf")` writes PDF, SVG and PNG. ax: of `plt.subplots()`, to draw at
-    their place in a figure of yours; these are then returned. Where a result has nothing to draw, a
-    sentence says so.
+    `show()`; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing to draw,
+    a sentence says so.
     """
     check_measured("plot", result)
-    from selfeval.figures import plots, style  # matplotlib, not before a figure is wanted
+    from selfeval.figures import plots  # matplotlib, not before a figure is wanted
 
     kinds = plots.PLOTS[result.kind]
     kind = kind or next(iter(kinds))
     check_one_of("kind", kind, kinds)
-    before = style.PLACE.set(ax)
-    try:
-        drawn = kinds[kind](result.drawn(), result.names or {})
-    finally:
-        style.PLACE.reset(before)
+    drawn = kinds[kind](result.drawn(), result.names or {})
     if drawn is None:
         print(f"This result has nothing to draw as {kind!r}.")
-    return drawn if ax is None else ax
+    return drawn
 
 
 def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:

@@ -40,7 +40,7 @@ from selfeval.records.texts import chats, read_prompts, text_fields
 HUMAN = "human", "Human"  # the author of people's texts: id and display name
 ANY_PROMPT = "Write a text."  # where the likelihood is to be without the prompt
 BEFORE = 4  # turns of a chat that a prompt shows at the least
-CONTROLS = ("none", "shuffled", "truncated")
+CONTROLS = ("none", "truncated")
 # "as an AI", "I am a language model", "my training data": a model talks about itself
 _SELF_TALK = re.compile(
     r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b"
@@ -243,12 +243,11 @@ def missing_texts(texts: Sequence[Mapping], failures: Sequence[Mapping]) -> list
 # controls
 
 
-def apply_control(texts: Sequence[dict], control: str, seed: int = 0) -> list[dict]:
+def apply_control(texts: Sequence[dict], control: str) -> list[dict]:
     """Return the text records as the evaluators are to see them; ids, authors and prompts stay.
 
-    shuffled: the words in random order (seeded by text), which leaves vocabulary and length and
-    takes the rest. truncated: cut to the number of words of the shortest text on the same prompt
-    and sample, so that length says nothing.
+    truncated: cut to the number of words of the shortest text on the same prompt and sample, so
+    that length says nothing.
     """
     if control == "none":
         return list(texts)
@@ -256,24 +255,11 @@ def apply_control(texts: Sequence[dict], control: str, seed: int = 0) -> list[di
     for text in texts:
         on = text["prompt_id"], text["sample"]
         shortest[on] = min(shortest.get(on, text["words"]), text["words"])
-    controlled = []
+    cut = []
     for text in texts:
-        if control == "shuffled":
-            new = _shuffled(text["text"], f"{seed} {text['text_id']}")
-        else:
-            new = _first(text["text"], shortest[text["prompt_id"], text["sample"]])
-        controlled.append(_with_text(text, new))
-    return controlled
-
-
-def _with_text(record: dict, text: str) -> dict:
-    return record | {"text": text, "words": len(text.split())}
-
-
-def _shuffled(text: str, seed: str) -> str:
-    words = text.split()
-    random.Random(seed).shuffle(words)
-    return " ".join(words)
+        words = _first(text["text"], shortest[text["prompt_id"], text["sample"]])
+        cut.append(text | {"text": words, "words": len(words.split())})
+    return cut
 
 
 def _first(text: str, n: int) -> str:
