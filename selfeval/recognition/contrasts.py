@@ -429,7 +429,8 @@ def beyond_rivals(table: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
     is_above = rows["low"] > HALF
     p_beyond = rows["evaluator"].map(largest).where(rows["evaluator"].isin(peers))
     rows["p_beyond"] = p_beyond.where(is_above, 1)
-    said = p_beyond.map("peers_p={:.3g}".format, na_action="ignore").fillna("no_peers")
+    said = p_beyond.astype(object).map("peers_p={:.3g}".format, na_action="ignore")
+    said = said.fillna("no_peers")
     note = rows["note"].str.replace(r"(; )?(peers_p=[^;]*|no_peers)", "", regex=True)
     rows["note"] = note.where(~is_above, (note + "; " + said).str.removeprefix("; "))
     rows = adjust_p(rows, ["statistic"], chance=dict.fromkeys(rows["statistic"], HALF))
