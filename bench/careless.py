@@ -144,7 +144,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         'orders[text["text_id"]] = order[start:] + order[:start]',
         'orders[text["text_id"]] = order',
     ),
-    ("recognition/run.py", "others[(turn + seed) % len(others)]", "others[0]"),
     (
         "recognition/texts.py",
         'shortest[on] = min(shortest.get(on, text["words"]), text["words"])',
@@ -156,7 +155,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "own - others.max(axis=1)",
     ),
     ("recognition/texts.py", "score=expit(score)", "score=score"),
-    ("recognition/prompts.py", "likely = 1 - likely", "likely = likely"),
     ("existence/run.py", "invented_names()[: len(existing)]", "invented_names()"),
     ("recognition/scoring.py", "count[parsing.name_key(label)] < 2", "count[parsing.name_key(label)] < 3"),
     # identity
@@ -464,7 +462,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "[question.request(seed) for question in questions]",
         "[question.request() for question in questions]",
     ),
-    ("recognition/prompts.py", " == 2:", " == 1:"),
     ("identity/measures.py", 'situations["ordered_pairs"] / (n * (n - 1))', 'situations["ordered_pairs"] / (n * n)'),
     (
         "identity/measures.py",
@@ -616,7 +613,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("providers/dry_runs.py", 'value[:1] not in ("/", "~")', 'value[:1] != "/"'),
     ("providers/batches.py", "each = cost / replies if", "each = cost if"),
     ("providers/models.py", "price=None, call=None)", "call=None)"),
-    ("recognition/run.py", "dict.fromkeys(written, whole[0])", "dict.fromkeys(written, whole[-1])"),
     (
         "recognition/contrasts.py",
         "(minuend.answer < 0).any() or (subtrahend.answer < 0).any()",
@@ -635,7 +631,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("roleplay/run.py", "costs = [call.cost for call in calls]", "costs = [counted.cost]"),
     ("existence/run.py", 'lines = marked[-1:] or text.split("\\n")', 'lines = marked[:1] or text.split("\\n")'),
     ("records/values.py", "alike.index[alike.duplicated()]", "alike.index[alike.duplicated(keep=False)]"),
-    ("reading/parsing.py", "may_be_a_share = 0 < percent < 1 and", "may_be_a_share = 0 < percent <= 1 and"),
     (
         "reading/thinking.py",
         "return before in _QUOTES and after in _QUOTES",
