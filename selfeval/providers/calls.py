@@ -18,9 +18,9 @@ IN_A_ROW = 8  # failed calls after which a model that did answer is given up
 class Call:
     """One call with its attempts.
 
-    key: of its reply. given: its parameters, with room for thinking where the model thinks. amount: US
-    dollars, at most. owner: of its lease. sent: the parameters that are sent. adapted: what of them
-    is otherwise than asked.
+    key: of its reply. given: its parameters, with room for thinking where the model thinks. amount:
+    US dollars, at most. owner: of its lease. sent: the parameters that are sent. adapted: what of
+    them is otherwise than asked.
     """
 
     key: str
