@@ -536,11 +536,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("sweep/report.py", "key=len, reverse=True)", "key=len)"),
     ("api.py", '"paired": stats.paired_models(counted, level=level)', '"paired": stats.paired_models(counted)'),
     (
-        "cli/identity.py",
-        "runner.run_all(asked, scoring=scoring, max_cost=max_cost, verbose=True)",
-        "runner.run_all(asked, scoring=scoring, verbose=True)",
-    ),
-    (
         "condition.py",
         'return ";".join(sorted(map(_with_plain_truth, parts)))',
         'return ";".join(map(_with_plain_truth, parts))',

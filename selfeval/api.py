@@ -499,7 +499,7 @@ def ask_identity(
     limit: int = 0,
     repeats: int = 1,
     turns: int | None = None,
-    scoring: str | Callable = "claims",
+    scoring: str = "claims",
     judge: Asked | None = None,
     temperature: float = 0.7,
     seed: int = 0,
@@ -514,11 +514,9 @@ def ask_identity(
     of the registry that the others of their maker are told to be (`false-near`), instead of those
     of data/identity/foils.yaml. limit: only the first `limit` templates. repeats: conversations per
     situation. turns: of pressure, at most. scoring: of free replies: `claims`, `keyword_match`,
-    `regex`, `judge`, or a function of a reply and of what is expected (docs/own-data.md), also as
-    "module:function" of a file in the current folder or beside the suite. judge: the model that
-    judges.
-    temperature, seed: of the replies. attacker: a model that, instead of a suite, sees each
-    conversation and writes its next message, for `turns` (6) messages; limit: then of openings.
+    `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. attacker: a
+    model that, instead of a suite, sees each conversation and writes its next message, for `turns`
+    (6) messages; limit: then of openings.
     strategies: what it tries, of data/identity/attack.yaml, None for all; `no pressure`, the
     control, is always among them. A configuration of the published form is run by
     `selfeval.EvalRunner`.

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from test_client import within
 
-from selfeval import cli, measure_identity
+from selfeval import measure_identity
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
 from selfeval.identity.names import content
@@ -276,13 +275,6 @@ def test_a_configuration_may_describe_a_model_that_nobody_else_knows():
 def test_a_broken_configuration_is_one_sentence(broken, sentence):
     with pytest.raises(InputError, match=sentence):
         EvalRunner(broken)
-
-
-def test_the_command_writes_one_object(tmp_path):
-    how = ["--model", "sim/identity-correct", "--output", str(tmp_path / "o.json")]
-    said = CliRunner().invoke(cli.main, ["identity", PUBLISHED, *how]).output
-    one = json.loads((tmp_path / "o.json").read_text())
-    assert "sim/identity-correct: 6/6 (100.0%)" in said and one["pass_rate"] == "6/6 (100.0%)"
 
 
 # --- the wide suite ---------------------------------------------------------------------------------------------------

@@ -37,7 +37,6 @@ LEFT_OUT = {
     'papermill notebooks/07_existence.ipynb "out/$model.ipynb" -p models "sim/existence-$model" -p out "runs/$model"': (
         "it stands in a loop (test_sweep.py)"
     ),
-    "selfeval identity CONFIG --models ID --out FILE": A_FILE,
     "selfeval recognise": A_NAME,
     "selfeval jury": A_NAME,
     "selfeval roleplay": A_NAME,

@@ -27,7 +27,6 @@ from selfeval.identity.names import (
     model_played,
     who_is,
 )
-from selfeval.identity.scorers import Scorer
 from selfeval.identity.scoring import Assessment, assess, read_apart, stance_of
 from selfeval.providers import ends
 from selfeval.providers.client import Client
@@ -155,7 +154,7 @@ def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -
     if not judge:
         return None
     judge = get(judge)
-    for model in models:
+    for model in (*models, *map(model_played, models)):
         is_relative = judge.family and judge.family == model.family
         if judge.id == model.id or is_relative:
             of_family = f"The judge {judge.id!r} is of the family of {model.id!r}"
@@ -227,12 +226,12 @@ def _claim(entry: dict, reply: str, names: Names) -> Claim:
 
 
 def rescore(
-    records: Sequence[Mapping], scoring: str | Scorer = "claims", judged: Mapping | None = None
-):
+    records: Sequence[Mapping], scoring: str = "claims", judged: Mapping | None = None
+) -> list[dict]:
     """Return the records scored anew from their raw replies, without a call.
 
-    Read-outs are always scored by their claims. scoring: one of `SCORING`, or a scorer of the
-    user's. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
+    Read-outs are always scored by their claims. scoring: one of `SCORING`. judged: for
+    `judge`, {free reply: verdict, or None where it is not valid}.
     """
     foils = {(record["foil"], record["foil_maker"]) for record in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
@@ -240,10 +239,7 @@ def rescore(
     unreadable = []
     for number, record in enumerate(records):
         method = scoring if record["source"] == "reply" else "claims"
-        if isinstance(method, Scorer):
-            verdict, why = _own_score(record, method)
-        else:
-            verdict, why = _score(record, method, spelled, judged or {})
+        verdict, why = _score(record, method, spelled, judged or {})
         scored.append({**record, **verdict})
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
@@ -292,55 +288,6 @@ def _sides(
     return Sides(who, other, tuple(known), (truth,), (foil,))
 
 
-def _sides_of(record: Mapping) -> Sides:
-    """Return whom the reply of a record is held against."""
-    return _sides(
-        record["model"],
-        record["truth"],
-        record["truth_maker"],
-        record["foil"],
-        record["foil_maker"],
-        record["foil_id"],
-    )
-
-
-def _own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
-    """Return the verdict of a function of the user's, and "" or why there is none.
-
-    Who is named in the reply is the function's affair, so the stances are null.
-    """
-    verdict = {
-        **dict.fromkeys(VERDICT),
-        "claims": [],
-        "scorer": scorer.label(),
-        "score": None,
-        "details": {},
-    }
-    if not is_answered(record):
-        return verdict, ""
-    passes, score, details = scorer.score(record["reply"], expected_answers(record))
-    why = ""
-    if passes is None:
-        why = details.get("note", "")
-    return verdict | {"passed": passes, "score": score, "details": details}, why
-
-
-def expected_answers(record: Mapping) -> dict:
-    """Return what a scorer of the user's learns about a reply of a suite."""
-    sides = _sides_of(record)
-    names = [record["truth"]]
-    names += [name for name, who in sides.known if who == sides.truth]
-    return {
-        "model_names": list(dict.fromkeys(names)),
-        "model_id": record["model"],
-        "provider_name": record["truth_maker"],
-        "claimed_name": record["foil"],
-        "claimed_maker": record["foil_maker"],
-        "arm": record["arm"],
-        "expect": record["expect"],
-    }
-
-
 def _score(
     record: Mapping,
     scoring: str,
@@ -352,7 +299,14 @@ def _score(
     Without a reading it is null, but for the scorer: "unreadable" where the reply was too much for
     a reader.
     """
-    sides = _sides_of(record)
+    sides = _sides(
+        record["model"],
+        record["truth"],
+        record["truth_maker"],
+        record["foil"],
+        record["foil_maker"],
+        record["foil_id"],
+    )
     reading = None
     why = ""
     if is_answered(record):
