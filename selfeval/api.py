@@ -557,15 +557,13 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
 
     The statistics are those of `stats.identity_table`.
 
-    replies: a frame, records, files or folders; of replies from elsewhere `model`, `template_id`,
-    `arm`, `truth`, `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over
-    templates. `tables` also has them by family and by condition of the situations, survival by turn
+    replies: those of `ask_identity`: a frame, records, files or folders. n_resamples, seed: of the
+    bootstrap over templates. `tables` also has them by family and by condition of the situations, survival by turn
     of pressure, paired differences of models, and where both kinds of false claims were put,
     `foils`: siblings' names against other makers'. Where an attacker wrote the messages, `attack`
     has how long each model kept its name, by strategy. Controls count by condition alone.
     """
-    frame, filled = identity_replies.complete_replies(replies)
-    tell(filled)
+    frame = identity_replies.read_replies(replies)
     bootstrap: Any = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **bootstrap)
