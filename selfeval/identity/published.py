@@ -184,8 +184,7 @@ class EvalRunner:
         model, model_id = as_model(model, model_id)
         method = scoring or self.method
         label = name_of(method) if callable(method) else method
-        if not callable(method):
-            judge = as_judge(judge, method, [model])
+        asked_judge = None if callable(method) else as_judge(judge, method, [model])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
@@ -193,8 +192,8 @@ class EvalRunner:
         responses = [conversation.said[0][3] for conversation in design]
         texts = [response.text for response in responses if is_answer(response)]
         judged: dict = {}
-        if method == "judge" and judge:
-            judged = await verdicts(client, judge, texts)
+        if asked_judge and method == "judge":
+            judged = await verdicts(client, asked_judge, texts)
         tests = [self._test(each, method, expected, judged) for each in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
