@@ -39,7 +39,6 @@ LEFT_OUT = {
     ),
     "selfeval recognise": A_NAME,
     "selfeval jury": A_NAME,
-    "selfeval roleplay": A_NAME,
     "selfeval compare": A_NAME,
 }
 DOCS = [page for page in PAGES if page.parent.name == "docs"]
@@ -72,11 +71,6 @@ def folder(tmp_path, server):
         for block in blocks(page, "yaml"):
             if name := re.match(r"name: (\w+)", block):
                 (tmp_path / f"{name[1]}.yaml").write_text(block, encoding="utf-8")
-
-    [scorer] = [
-        block for block in blocks(DATA.parent / "docs" / "own-data.md", "python") if "def stays_itself" in block
-    ]
-    (tmp_path / "mine.py").write_text(scorer.partition("\n\n\nreplies = ")[0], encoding="utf-8")
 
     def says(body):  # a name where nothing else is asked for, so that questions about identity are answered
         said = reply(body)
