@@ -21,6 +21,8 @@ from selfeval.records.tables import (
 from selfeval.results import Records
 
 SOURCES = ("model", "human")
+# roles of chat messages that nobody says
+UNSPOKEN = ("system", "developer", "tool")
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def judged_turns(scope: str, conversation: Conversation) -> list[int]:
 def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]:
     """Return the conversations of files or rows.
 
-    Rows are {conversation_id, turns: [{speaker, text}], source}. What has no `conversation_id` has
+    Rows are {conversation_id, turns: [{speaker, text}], source}, or chats {messages: [{role,
+    content}]}, whose assistant is a model under judgement. What has no `conversation_id` has
     its `id`, or is named by its file and number.
 
     A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent",
@@ -266,10 +269,12 @@ def conversation_of(where: str, row: dict) -> Conversation:
     """Return the conversation in a record that stands somewhere."""
     # a table has all columns in all rows
     row = {name: value for name, value in row.items() if value is not None}
+    if "turns" not in row and isinstance(row.get("messages"), list):
+        row = _row_of_chat(where, row)
     if "pair" in row:
         row["pair"] = as_id(row["pair"])
     turns = row.pop("turns", None)
-    rule = "a conversation needs a list of `turns`, each a `speaker` and a `text`"
+    rule = "a conversation needs a list of `turns`, or of `messages`"
     need(isinstance(turns, list) and turns, where, rule)
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
     name = as_id(row.pop("conversation_id"))
@@ -279,6 +284,20 @@ def conversation_of(where: str, row: dict) -> Conversation:
     agent = _agent(where, row.pop("agent", None), list(speakers))
     status = str(row.pop("status", "ok"))
     return Conversation(name, turns, source, agent, status, row)
+
+
+def _row_of_chat(where: str, row: dict) -> dict:
+    """Return a row with `turns` for a chat; its assistant is the agent, and a model."""
+    turns = []
+    for message in row.pop("messages"):
+        need(isinstance(message, Mapping), where, f"a message needs a `role`, got {message!r:.80}")
+        fields = dict(message)
+        role = fields.pop("role", None)
+        if role not in UNSPOKEN:
+            fields["speaker"] = "agent" if role == "assistant" else role
+            fields["text"] = fields.pop("content", None)
+            turns.append(fields)
+    return {"source": "model", **row, "turns": turns}
 
 
 def _turn(where: str, turn) -> Turn:
