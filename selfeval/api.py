@@ -558,10 +558,10 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
     The statistics are those of `stats.identity_table`.
 
     replies: those of `ask_identity`: a frame, records, files or folders. n_resamples, seed: of the
-    bootstrap over templates. `tables` also has them by family and by condition of the situations, survival by turn
-    of pressure, paired differences of models, and where both kinds of false claims were put,
-    `foils`: siblings' names against other makers'. Where an attacker wrote the messages, `attack`
-    has how long each model kept its name, by strategy. Controls count by condition alone.
+    bootstrap over templates. `tables` also has them by family and by condition of the situations,
+    survival by turn of pressure, paired differences of models, and where both kinds of false claims
+    were put, `foils`: siblings' names against other makers'. Where an attacker wrote the messages,
+    `attack` has how long each model kept its name, by strategy. Controls count by condition alone.
     """
     frame = identity_replies.read_replies(replies)
     bootstrap: Any = {"n_resamples": n_resamples, "seed": seed}
