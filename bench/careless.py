@@ -479,11 +479,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
         "foreign = [name for name in foreign if len(name) >= 3]",
     ),
     ("roleplay/run.py", 'row["position"] != position and row["score"] is not None:', 'row["score"] is not None:'),
-    (
-        "roleplay/verdicts.py",
-        'judgement.get("debate_rounds", config.get("debate_rounds", 2))',
-        'judgement.get("debate_rounds", config.get("debate_rounds", 1))',
-    ),
     ("roleplay/measures.py", 'if scope == "turn" else answers[:turn]', 'if scope == "turn" else answers'),
     ("existence/run.py", "leanings.add((place > 3) - (place < 3))", "leanings.add((place >= 3) - (place < 3))"),
     (
@@ -535,11 +530,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("sweep/execute.py", "max(latest.get(run.stage, 0), run.ended)", "run.ended"),
     ("sweep/report.py", "key=len, reverse=True)", "key=len)"),
     ("api.py", '"paired": stats.paired_models(counted, level=level)', '"paired": stats.paired_models(counted)'),
-    (
-        "cli/identity.py",
-        "runner.run_all(asked, scoring=scoring, max_cost=max_cost, verbose=True)",
-        "runner.run_all(asked, scoring=scoring, verbose=True)",
-    ),
     (
         "condition.py",
         'return ";".join(sorted(map(_with_plain_truth, parts)))',
@@ -621,7 +611,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ("recognition/scoring.py", "had & (~has_reply | (keep & taken_back))", "had & (keep & taken_back)"),
     ("identity/measures.py", 'said["stance"].replace("coarse", "truth")', 'said["stance"]'),
     ("identity/attack.py", 'goal=given.get("goal", PLAN["goal"]).format(**foil)', 'goal=PLAN["goal"].format(**foil)'),
-    ("identity/replies.py", '[*SITUATION, "source", "turn"]', '[*SITUATION, "source"]'),
     ("roleplay/measures.py", "(before - 0.5) * (after - 0.5) < 0", "(before - 0.5) * (after - 0.5) <= 0"),
     (
         "roleplay/scoring.py",
@@ -653,7 +642,6 @@ CHANGES = [  # file below selfeval/ or of notebooks/, what stands there, what so
     ),
     ("sweep/execute.py", 'for folder in (Path.cwd(), DATA, DATA / "corpora"):', "for folder in (Path.cwd(), DATA):"),
     ("api.py", "client, played, elsewhere, persona=persona, **sampling", "client, played, elsewhere, **sampling"),
-    ("cli/identity.py", '"limit": 18 if limit is None else limit,', '"limit": limit or 18,'),
     ("errors.py", "if value not in known or list(values).count(value) > 1:", "if value not in known:"),
     ("providers/ends.py", 'str(reason).partition(":")[0].lower()', 'str(reason).rpartition(":")[2].lower()'),
     ("identity/attacked.py", '"denies": ["denied", "other"]', '"denies": ["denied"]'),

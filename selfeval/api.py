@@ -499,7 +499,7 @@ def ask_identity(
     limit: int = 0,
     repeats: int = 1,
     turns: int | None = None,
-    scoring: str | Callable = "claims",
+    scoring: str = "claims",
     judge: Asked | None = None,
     temperature: float = 0.7,
     seed: int = 0,
@@ -514,11 +514,9 @@ def ask_identity(
     of the registry that the others of their maker are told to be (`false-near`), instead of those
     of data/identity/foils.yaml. limit: only the first `limit` templates. repeats: conversations per
     situation. turns: of pressure, at most. scoring: of free replies: `claims`, `keyword_match`,
-    `regex`, `judge`, or a function of a reply and of what is expected (docs/own-data.md), also as
-    "module:function" of a file in the current folder or beside the suite. judge: the model that
-    judges.
-    temperature, seed: of the replies. attacker: a model that, instead of a suite, sees each
-    conversation and writes its next message, for `turns` (6) messages; limit: then of openings.
+    `regex` or `judge`. judge: the model that judges. temperature, seed: of the replies. attacker: a
+    model that, instead of a suite, sees each conversation and writes its next message, for `turns`
+    (6) messages; limit: then of openings.
     strategies: what it tries, of data/identity/attack.yaml, None for all; `no pressure`, the
     control, is always among them. A configuration of the published form is run by
     `selfeval.EvalRunner`.
@@ -559,15 +557,13 @@ def measure_identity(replies: Rows, *, n_resamples: int = 2_000, seed: int = 0) 
 
     The statistics are those of `stats.identity_table`.
 
-    replies: a frame, records, files or folders; of replies from elsewhere `model`, `template_id`,
-    `arm`, `truth`, `foil` and `reply` are enough. n_resamples, seed: of the bootstrap over
-    templates. `tables` also has them by family and by condition of the situations, survival by turn
-    of pressure, paired differences of models, and where both kinds of false claims were put,
-    `foils`: siblings' names against other makers'. Where an attacker wrote the messages, `attack`
-    has how long each model kept its name, by strategy. Controls count by condition alone.
+    replies: those of `ask_identity`: a frame, records, files or folders. n_resamples, seed: of the
+    bootstrap over templates. `tables` also has them by family and by condition of the situations,
+    survival by turn of pressure, paired differences of models, and where both kinds of false claims
+    were put, `foils`: siblings' names against other makers'. Where an attacker wrote the messages,
+    `attack` has how long each model kept its name, by strategy. Controls count by condition alone.
     """
-    frame, filled = identity_replies.complete_replies(replies)
-    tell(filled)
+    frame = identity_replies.read_replies(replies)
     bootstrap: Any = {"n_resamples": n_resamples, "seed": seed}
     asked = frame[frame["control_of"].isna()]
     table = stats.identity_table(asked, **bootstrap)

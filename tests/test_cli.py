@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from selfeval import DATA, ROOT, cli
+from selfeval import ROOT, cli
 from selfeval.cli.running import named_study
 from selfeval.errors import InputError
 from selfeval.providers import embedded
@@ -38,16 +38,12 @@ def test_statistics_show_no_number_where_there_is_none(tmp_path, own_store):
     assert lines == [["mine", "counted", "1", "7", "2", "?", "1"], ["mine", "uncounted", "1", "?", "?", "?", "1"]]
 
 
-IDENTITY = ["identity", DATA / "identity" / "published.json", "--model", "sim/identity-wavers", "--output", "x.json"]
-
-
 @pytest.mark.parametrize(("arguments", "status", "sentence"), [
     (["sweep", "nowhere.yaml"], 1, "cannot read the sweep file"), (["store", "import", "broken"], 1, "line 1: not an"),
-    ([*IDENTITY[:-1], "x" * 300], 1, "too long"),
     (["sweep", ROOT / "notebooks/sweeps/demo.yaml", "--max-cost", "inf"], 1, "must be a finite number"),
     (["roleplay", "--output_file_path", "x.json", "--temperature", "-1"], 2, "not in the range x>=0"),
     (["report", "nowhere"], 1, "There is no notebook below nowhere to report; name a sweep's"),
-    (["identity", "nowhere.json"], 2, "Missing option '--models'"),
+    (["identity"], 2, "Missing option '--models'"),
     (["recognise", "nowhere.csv", "--models", "sim/good"], 1, "There is no file or corpus 'nowhere.csv'"),
     (["recognise", "--models"], 2, "Option '--models' requires an argument"),
     (["jury", "--models", "nobody/x", "--jurors", "sim/juror-stern"], 1, "`openrouter`, which needs an API key"),
@@ -103,18 +99,6 @@ def test_a_command_that_runs_notebooks_says_how_to_install_what_it_needs(command
     result = selfeval(*command.split())
     assert result.exit_code == 1 and result.output.startswith("selfeval: this command needs `jupyter_client")
     assert result.output.endswith("run: pip install 'selfeval[lab]'\n")
-
-
-def test_the_published_command_keeps_its_ceiling(server, registry, tmp_path, own_store):
-    registry("models: [{id: 'openai:a', display: Anna, developer: A, price: {input: 1000, output: 1000}}]")
-    fake = server(reply="I am Anna.")
-    config = DATA / "identity" / "published.json"
-    command = ["identity", config, "--model", "openai:a", "--output", tmp_path / "x.json", "--yes"]
-    stopped = selfeval(*command, "--max-cost", "0.01")
-    assert stopped.exit_code == 1 and "of the ceiling of $0.01 are spent" in stopped.output, stopped.output
-    assert not fake.ledger and not (tmp_path / "x.json").exists()
-    done = selfeval(*command)
-    assert done.exit_code == 0 and len(fake.ledger) == 6, done.output
 
 
 def test_studies_of_the_same_models_that_ask_something_else_have_folders_of_their_own():

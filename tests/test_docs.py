@@ -33,7 +33,7 @@ def test_the_values_of_status_and_scorer_are_those_of_the_code():
     [said] = re.findall(r"^\*\*`status`\*\*.*", TEXT, re.M)
     assert {*re.findall(r"`(\w+)`", said)} - {"status", "reply"} == {*STORED, *READ, "error"}
     [said] = re.findall(r"^\| `scorer` \|(.*)", TEXT, re.M)
-    assert {*re.findall(r"`(\w+)`", said)} == {*SCORING, "given", "unreadable"}
+    assert {*re.findall(r"`(\w+)`", said)} == {*SCORING, "unreadable"}
 
 
 def test_every_status_of_a_committed_record_is_listed():

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from test_client import within
 
-from selfeval import cli, measure_identity
+import selfeval as se
 from selfeval.errors import InputError
 from selfeval.identity import EvalRunner, MockProvider, ModelResponse, Provider
 from selfeval.identity.names import content
@@ -135,11 +134,10 @@ def read_claims_only_of_short_texts(monkeypatch):
 
 def test_a_reply_that_is_too_much_for_the_reader_costs_one_row_which_is_counted_and_said(monkeypatch, capsys):
     read_claims_only_of_short_texts(monkeypatch)
-    asked = {"model": SONNET, "truth": "Claude Sonnet 4.5", "arm": "neutral", "foil": None}
     said = ["I'm Claude Sonnet 4.5.", "I am " + "really " * 1000, "I'm GPT-4.", "I'm Claude."]
-    replies = [asked | {"template_id": f"t{number}", "reply": text} for number, text in enumerate(said)]
-    found = measure_identity(replies, n_resamples=10).set_index("statistic")["estimate"]
-    assert found["error_rate"] == 1 / 4
+    rows = se.ask_identity("sim/identity-correct", arms=["neutral"], limit=4, turns=0).query("source == 'readout'")
+    found = rescore([row | {"reply": text} for row, text in zip(rows.to_dict("records"), said, strict=True)])
+    assert [row["stance"] for row in found] == ["truth", None, "other", "coarse"]
     assert "1 of 4 replies count as errors; the first is row 1" in (shown := capsys.readouterr().out)
     assert "unreadable: RecursionError: too deep" in shown
 
@@ -278,13 +276,6 @@ def test_a_broken_configuration_is_one_sentence(broken, sentence):
         EvalRunner(broken)
 
 
-def test_the_command_writes_one_object(tmp_path):
-    how = ["--model", "sim/identity-correct", "--output", str(tmp_path / "o.json")]
-    said = CliRunner().invoke(cli.main, ["identity", PUBLISHED, *how]).output
-    one = json.loads((tmp_path / "o.json").read_text())
-    assert "sim/identity-correct: 6/6 (100.0%)" in said and one["pass_rate"] == "6/6 (100.0%)"
-
-
 # --- the wide suite ---------------------------------------------------------------------------------------------------
 
 
@@ -342,58 +333,6 @@ def test_a_failed_reply_ends_its_conversation_and_no_other(server, store, suite)
         assert record["stance"] is record["accepts"] is record["passed"] is None
     assert "HTTP 400" in failed["reply"] and "not asked" in unread["reply"] and tally.failed == 1
     assert by_key["switched", "true", 1, "readout"]["stance"] == "truth"
-
-
-# --- replies from elsewhere -------------------------------------------------------------------------------------------
-
-
-def foreign(**columns):
-    """Return replies to 12 questions: half of the false claims are adopted, under the model's own maker."""
-    said = {
-        "neutral": lambda t: "unknown",
-        "false-far": lambda t: "Nova Pro, made by Alibaba Cloud." if t % 2 else "Qwen, Alibaba Cloud",
-        "true": lambda t: "I am Qwen2.5 Coder.",
-    }
-    rows = [
-        {"model": "mine", "template_id": t, "arm": arm, "reply": says(t)}
-        for t, (arm, says), _ in itertools.product(range(12), said.items(), range(2))
-    ]
-    frame = pd.DataFrame(rows).assign(truth="Qwen2.5 Coder")
-    return frame.assign(foil=frame["arm"].map({"false-far": "Nova Pro"}), **columns)
-
-
-def measured(replies):
-    found = measure_identity(replies, n_resamples=10)
-    return found.drop_duplicates("statistic").set_index("statistic")["estimate"]
-
-
-def test_replies_from_elsewhere_need_six_columns_and_what_is_filled_in_is_said(tmp_path, capsys):
-    found = measured(foreign())
-    assert "turn 0, status 'ok', expect 'identity', repeat in the order of the rows" in capsys.readouterr().out
-    expected = {"accept_true": 1, "accept_false": 0.5, "claim_discrimination": 0.5, "consistency": 1}
-    expected |= {"claim_discrimination_by_maker": 1, "claim_discrimination_by_both": 1, "abstain": 1 / 3}
-    assert found[[*expected]].to_dict() == pytest.approx(expected)
-    foreign().to_csv(tmp_path / "mine.csv", index=False)
-    assert measured(tmp_path / "mine.csv").equals(found)
-    by_maker = foreign()
-    by_maker.loc[by_maker["arm"] == "true", "reply"] = "I was made by Alibaba Cloud."
-    assert measured(by_maker)["accept_true"] == 1, "where no foil is named, none is accepted"
-    named = foreign(stance="denied", scorer="me")  # a stance that somebody else gave stays
-    assert measured(named)["accept_true"] == 0
-    assert measured(named.drop(columns="reply"))["accept_true"] == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda f: f.rename(columns={"reply": "answer"}).drop(columns="arm"), "lack `arm`, `reply`.*found .*answer"),
-        (lambda f: f.assign(reply=True), "Row 0 has the `reply` True"),
-        (lambda f: f.assign(foil=None), "Row 2 has the arm 'false-far' and no name as `foil`"),
-    ],
-)
-def test_replies_that_say_too_little_are_one_sentence(change, sentence):
-    with pytest.raises(InputError, match=sentence):
-        measure_identity(change(foreign()), n_resamples=10)
 
 
 # --- judges and other scorers -----------------------------------------------------------------------------------------

@@ -54,16 +54,6 @@ def pressure(rng: np.random.Generator, templates: int, repeats: int) -> pd.DataF
     return replies({(f"t{t}", "false-far"): turns for t, turns in enumerate(said.tolist())})
 
 
-@pytest.mark.parametrize(("truth", "foil"), [("GPT-4o", "gpt 4o"), ("Claude Sonnet 4.5", "claude-sonnet-4.5")])
-def test_a_false_claim_of_the_true_name_in_another_spelling_is_refused(truth, foil):
-    records = replies({("t1", "true"): ["truth"], ("t1", "false-far"): ["foil"]}, truth=truth, foil=foil)
-    foreign = records.drop(columns=["stance", "accepts"]).assign(reply=f"I am {truth}.")
-    for measure in (identity_table, se.measure_identity):
-        with pytest.raises(InputError, match="are one name: a false claim must name another model"):
-            measure(foreign if measure is se.measure_identity else records)
-    identity_table(records[records["arm"] == "true"], **FAST)
-
-
 def first(table: pd.DataFrame) -> pd.DataFrame:
     """Return the default rows by statistic."""
     return table.drop_duplicates("statistic").set_index("statistic")
@@ -194,15 +184,6 @@ def test_susceptibility_by_hand():
     # a: 4 of 6 against 1/2 for the four replies about GPT-4 and 0 for the two about Haiku; b: 0
     found = first(identity_table(frame, **FAST)).loc["susceptibility", "estimate"]
     assert found == pytest.approx((4 / 6 - (4 * 1 / 2) / 6) / 2)
-
-
-def test_turns_without_a_repeat_are_one_conversation_and_what_is_there_again_is_the_next():
-    talks = {(f"t{k}", "false-far"): [["truth", "truth", "foil"], ["truth", "foil", "foil"]] for k in range(4)}
-    frame = replies(talks)
-    given = (frame, frame.drop(columns="repeat"))
-    with_repeat, without = (se.measure_identity(one, n_resamples=9) for one in given)
-    pd.testing.assert_frame_equal(pd.DataFrame(without), pd.DataFrame(with_repeat))
-    assert with_repeat.set_index("statistic")["estimate"]["accept_false"] == 1, "by the last turn"
 
 
 def test_consistency_is_the_share_of_agreeing_pairs():
@@ -440,21 +421,6 @@ def test_siblings_are_compared_over_the_templates_that_have_both_kinds_of_false_
     assert apart == pytest.approx(near - far)
     assert table["low"].lt(table["estimate"]).all() and table["high"].gt(table["estimate"]).all()
     assert sibling_table(one_kind).empty
-
-
-@pytest.mark.parametrize(("status", "answered"), [
-    ("completed", True), ("done", True), ("failed", False), ("timeout", False), ("Exception: no route", False),
-])  # fmt: skip
-def test_a_reply_from_elsewhere_that_failed_is_no_answer(status, answered):
-    rows = [
-        {"model": "openai/gpt-4.1", "template_id": f"t{n}", "arm": arm, "truth": "GPT-4.1", "foil": "Claude 3 Haiku",
-         "reply": "I am GPT-4.1.", "status": status if n == 0 else "ok"}
-        for n in range(4) for arm in ("true", "false-far")
-    ]  # fmt: skip
-    result = se.measure_identity(rows, n_resamples=5)
-    rates = pd.DataFrame(result).set_index("statistic")["estimate"]
-    assert rates["error_rate"] == (0 if answered else 0.25)
-    assert result.records["stance"].isna().sum() == (0 if answered else 2)
 
 
 def test_controls_count_by_condition_alone():

@@ -273,11 +273,11 @@ def test_three_conversations_a_side_can_show_nothing_and_four_can():
 
 
 def test_jurors_who_answer_for_one_side_alone_tell_nobody_apart():
-    """A lenient one of people, a stern one of models: by the jurors who scored both there is nothing."""
+    """A lenient one of people, a stern one of models."""
     silent = [None] * 20
     lenient, stern = [0.9] * 20, [0.1] * 20
     said, note = conclude({"a": lenient, "b": silent}, {"a": silent, "b": stern})
-    assert said == "depends on no answers" and "answers_differ" not in note
+    assert said == "depends on no answers" and "answers_differ" in note
     once = {"a": [0.9, *silent[1:]], "b": stern}
     assert conclude({"a": lenient, "b": [0.1, *silent[1:]]}, once)[0] == "depends on no answers"
     together = {"a": lenient, "b": [0.8] * 19 + [None]}, {"a": [0.2] * 19 + [None], "b": stern}

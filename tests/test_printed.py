@@ -37,10 +37,8 @@ LEFT_OUT = {
     'papermill notebooks/07_existence.ipynb "out/$model.ipynb" -p models "sim/existence-$model" -p out "runs/$model"': (
         "it stands in a loop (test_sweep.py)"
     ),
-    "selfeval identity CONFIG --models ID --out FILE": A_FILE,
     "selfeval recognise": A_NAME,
     "selfeval jury": A_NAME,
-    "selfeval roleplay": A_NAME,
     "selfeval compare": A_NAME,
 }
 DOCS = [page for page in PAGES if page.parent.name == "docs"]
@@ -73,11 +71,6 @@ def folder(tmp_path, server):
         for block in blocks(page, "yaml"):
             if name := re.match(r"name: (\w+)", block):
                 (tmp_path / f"{name[1]}.yaml").write_text(block, encoding="utf-8")
-
-    [scorer] = [
-        block for block in blocks(DATA.parent / "docs" / "own-data.md", "python") if "def stays_itself" in block
-    ]
-    (tmp_path / "mine.py").write_text(scorer.partition("\n\n\nreplies = ")[0], encoding="utf-8")
 
     def says(body):  # a name where nothing else is asked for, so that questions about identity are answered
         said = reply(body)

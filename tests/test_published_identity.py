@@ -298,40 +298,6 @@ def test_a_case_without_type_is_of_the_type_unknown_and_weighs_one():
     assert result.overall_score == 1 / 3
 
 
-SCORER = "def polite(reply, expected):\n    return 'sorry' not in reply and expected['model_id'] == 'mock-model-v1'\n"
-
-
-def test_a_configuration_names_a_scorer_beside_it_and_the_result_says_which(tmp_path):
-    (tmp_path / "mine.py").write_text(SCORER)
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"scoring": {"method": "mine:polite"}}))
-    labels = []
-    for version in (SCORER, SCORER, SCORER.replace("sorry", "afraid")):
-        (tmp_path / "mine.py").write_text(version)
-        result = EvalRunner(tmp_path / "config.json").run(lambda messages: "I'm sorry.", model_id="mock-model-v1")
-        labels.append(result.scoring)
-        assert result.passed_tests == (6 if "afraid" in version else 0)
-    assert labels[0] == labels[1] != labels[2] and labels[0].startswith("mine:polite (")
-
-
-@pytest.mark.parametrize(
-    ("named", "sentence"),
-    [
-        ("absent:polite", "'absent:polite' is not there: put it into .*absent.py"),
-        ("os:system", "'os:system' is not there"),  # installed, and not the user's
-        ("mine:rude", "has no function 'rude'"),
-        ("broken:polite", "'broken:polite' cannot be imported: ZeroDivisionError"),
-        ("../mine:polite", "as module:function"),
-    ],
-)
-def test_a_scorer_that_cannot_be_imported_is_one_sentence(named, sentence, tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(SCORER)
-    (tmp_path / "broken.py").write_text("1 / 0\n" + SCORER)
-    monkeypatch.chdir(tmp_path)
-    assert one_case(scoring="mine:polite").passed is True
-    with pytest.raises(InputError, match=sentence):
-        EvalRunner(CONFIG, scoring=named)
-
-
 def test_replies_are_bought_once_whatever_the_scorer(server, own_store):
     fake = server("I'm GPT-4 Turbo.")
     for scoring in ("claims", "regex", lambda reply, expected: 0.5, lambda reply, expected: True):

@@ -75,7 +75,7 @@ def test_reasoning_is_not_said_and_a_reply_of_nothing_else_is_empty(store):
     assert (second.text, second.status) == ("", "empty")
 
 
-def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_no_reply(store):
+def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_no_reply(store, monkeypatch):
     shown, lines = [], iter(["hello?", "", "still there?"])
 
     def read(text):
@@ -83,7 +83,8 @@ def test_a_person_types_either_side_beside_the_other_calls_and_an_empty_line_is_
         assert threading.current_thread() is not threading.main_thread()  # a line may take minutes
         return next(lines)
 
-    [made] = talk(store, None, roles.person(read), strategy="fixed", persona="person", turns=3)
+    monkeypatch.setattr("builtins.input", read)
+    [made] = talk(store, None, None, strategy="fixed", persona="person", turns=3)
     questions = roles.strategies()["fixed"].questions
     assert all(question in text for question, text in zip(questions[:3], shown, strict=True))
     assert [tuple(e)[2:] for e in made.exchanges()] == [("hello?", "ok"), ("", "empty"), ("still there?", "ok")]
@@ -184,16 +185,6 @@ def test_forced_context_survives_failures_files_and_a_person_who_speaks_first(st
 
 # files ----------------------------------------------------------------------------------------------------------------
 
-SIDES = {"role_play_llm_model": "openai/gpt-4o", "interrogator_llm_model": "x/y"}
-SAID = {"turn": 1, "question": "Who?", "answer": "Jenny."}
-PUBLISHED = SIDES | {"jury": ["a/one", "b/two"], "interaction": [
-    SAID | {"jury_scores": [0.2, 0.4]},
-    {"turn": 2, "question": "Where?", "answer": "", "jury_scores": [0.6, None]},
-]}  # fmt: skip
-OLD = {"method": "independent", "per_juror_scores": [0.1, 0.3]}
-NEW = {"method": "chateval_debate_one_by_one", "debate_rounds": 3, "per_juror_scores": [0.5, 0.7]}
-COMPARED = {"config": SIDES | {"jury_llm_models": ["a/one", "b/two"]}, "summary": {}}
-COMPARED |= {"turns": [SAID | {"old_eval": OLD, "new_eval": NEW}]}
 TALK = {"conversation_id": "t", "turns": [{"speaker": "A", "text": "q"}, {"speaker": "B", "text": "r"}]}
 VERDICT = {"conversation_id": "c", "turn": 1, "arm": "independent", "juror": "a/one", "score": 0.25}
 
@@ -237,34 +228,13 @@ def test_own_transcripts_are_answered_by_the_persona_that_is_asked_for():
     assert {*heard} == {roles.personas()[name].prompt for name in ("support", "terse")}
 
 
-ASKED, SAID = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yes.\nYou?"}
-UNSPOKEN = [{"role": "system", "content": "Be kind."}, {"role": "developer", "content": "Be brief."}]
-UNSPOKEN += [{"role": "tool", "content": '{"found": 3}', "tool_call_id": "1"}]
-
-
-@pytest.mark.parametrize("before", [[], UNSPOKEN])
-def test_of_a_chat_a_juror_sees_what_is_said_and_nothing_else(before, tmp_path):
-    messages = [*before, ASKED, *before[2:], SAID, ASKED | {"content": "assistant"}]
-    row = {"conversation_id": "c", "messages": messages}
-    for given in ([row], pd.DataFrame([row]), save(tmp_path / "chat.jsonl", row)):
-        [talk] = read_conversations(given)
-        assert talk.exchanges() == [Exchange(1, "Hi?", "Yes.\nYou?")] and talk.turns[2].text == "assistant"
-        assert (talk.agent, talk.source) == ("agent", "model")
-
-
 def test_what_has_no_id_is_named_by_its_file_and_number(tmp_path):
-    row = {"source": "model", "messages": [ASKED, SAID]}
+    row = {"source": "model", "turns": TALK["turns"]}
     two = [row, TALK | {"conversation_id": None, "source": "human"}, row | {"id": 7}]
     ids = [[talk.conversation_id for talk in read_conversations(given)] for given in (
         save(tmp_path / "chat.json", row), save(tmp_path / "chats.json", two), two,
     )]  # fmt: skip
     assert ids == [["chat"], ["chats 1", "chats 2", "7"], ["conversation 1", "conversation 2", "7"]]
-
-
-@pytest.mark.parametrize("content", [None, [{"type": "image_url", "image_url": "x"}], [], {"text": "Yes."}, 3])
-def test_a_message_without_words_is_named(content):
-    with pytest.raises(InputError, match="record 1, turn 2: a turn needs a `text`"):
-        read_conversations([{"messages": [ASKED, SAID | {"content": content}]}])
 
 
 def test_verdicts_may_be_a_table(tmp_path):
@@ -279,11 +249,10 @@ WRONG = {  # what a sentence names: the record
     "record 1: `source` must be one of model, human": TALK,
     "record 1: a conversation needs a list of `turns`": {"question": 1},
     "record 1, turn 1: a turn needs a `text`": TALK | {"turns": [{"speaker": "B"}]},
-    "needs turns with a `question` and an `answer`": PUBLISHED | {"interaction": [{"question": 1}]},
+    "a turn needs a `text`, got {'question'": TALK | {"turns": [{"question": "Who?", "answer": "Jenny."}]},
     "record 1: `source` must be one of": VERDICT,
     "a verdict needs `conversation_id`, `turn`, `arm`, `juror` and `score`": {"juror": "a/one"},
-    "scores need as many names in `jury`": PUBLISHED | {"jury": ["a/one", "b/two", "c/three"]},
-    "this is neither a verdict": {"anything": 1},
+    "a verdict needs `conversation_id`": {"interaction": []},
 }
 
 
@@ -303,38 +272,6 @@ def test_two_conversations_of_one_id_and_none_at_all_are_one_sentence(tmp_path):
         InputError, match="There is no conversation: name an `interrogator`, a number of `people`, or files"
     ):
         se.converse("sim/talker", replay=True)
-
-
-def test_published_files_without_our_keys_mean_what_they_can(tmp_path):
-    path = save(tmp_path / "pub.json", PUBLISHED)
-    [talk] = read_conversations(path)
-    assert (talk.conversation_id, talk.source, talk.agent_model) == ("pub", "model", "openai/gpt-4o")
-    assert [turn.text for turn in talk.turns] == ["Who?", "Jenny.", "Where?", ""]
-    mean = se.measure_jury(path).query("statistic == 'mean_score'")
-    assert mean["estimate"].tolist() == pytest.approx([0.45])  # (.3 + .6) / 2, null is no vote and no 0
-    alone = COMPARED | {"config": COMPARED["config"] | {"jury_llm_models": ["openai/gpt-4.1"]}}  # it took all seats
-    rows, _ = read_verdicts([path, save(tmp_path / "both.json", [COMPARED, alone])])
-    assert [(r["conversation_id"], r["arm"], r["round"], r["juror"], r["score"], r["status"]) for r in rows[3::2]] == [
-        ("pub", "debate", 2, "b/two", None, "no_answer"), ("both 1", "independent", 1, "b/two", 0.3, "ok"),
-        ("both 1", "debate", 3, "b/two", 0.7, "ok"), ("both 2", "independent", 1, "openai/gpt-4.1 #2", 0.3, "ok"),
-        ("both 2", "debate", 3, "openai/gpt-4.1 #2", 0.7, "ok"),
-    ]  # fmt: skip
-    assert all(row["cost"] is None and row["usage"] is None and row["reply"] is None for row in rows)
-    assert [row["same_family"] for row in rows] == [False] * 8 + [True] * 4
-
-
-def test_the_names_of_the_published_comparison_are_read_by_every_verb(tmp_path):
-    names = dict(zip(COMPARED["config"], ("role_play_model", "interrogator_model", "jury_models"), strict=True))
-    theirs = COMPARED | {"config": {names[name]: value for name, value in COMPARED["config"].items()}}
-    files = []
-    for folder, content in (("ours", COMPARED), ("theirs", theirs)):
-        (tmp_path / folder).mkdir()
-        files.append(save(tmp_path / folder / "c.json", content))
-    how = {"arms": "independent"}
-    for read in (se.measure_jury, se.exchanges, lambda file: se.judge(file, "sim/juror-stern", **how)):
-        pd.testing.assert_frame_equal(*[pd.DataFrame(read(file)) for file in files])
-    replayed = [se.converse("sim/talker", transcripts=file, replay=True).to_dict("records") for file in files]
-    assert replayed[0] == replayed[1] and replayed[0][0]["interrogator_model"] == "x/y"
 
 
 def test_verdicts_of_your_own_need_no_texts_and_may_be_a_part(tmp_path):

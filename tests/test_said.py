@@ -104,7 +104,7 @@ def test_a_verdict_has_its_first_call_and_the_reasoning_of_the_reply_that_counts
     assert (row["score"], row["repaired"], row["reasoning"]) == (0.3, True, "2nd.")
     assert row["asked_again"] == ["empty"] and len(row["messages"]) == 1
     write_jsonl(tmp_path / "verdicts.jsonl", [row])
-    assert read_verdicts(tmp_path / "verdicts.jsonl")[0] == [row]
+    assert read_verdicts(tmp_path / "verdicts.jsonl") == [row]
 
 
 def test_a_verdict_that_took_one_reply_names_no_earlier_one(store):

@@ -3,7 +3,6 @@
 import json
 from email.utils import formatdate
 
-import pandas as pd
 import pytest
 from aiohttp import web
 from fake_server import FakeServer, completion, error
@@ -11,6 +10,8 @@ from test_client import Clock, ask, questions
 
 import selfeval as se
 from selfeval.errors import ProviderError
+from selfeval.identity.names import entity_of
+from selfeval.identity.scoring import assess
 from selfeval.providers import endpoint, replies
 from selfeval.providers.models import get
 
@@ -135,14 +136,7 @@ def test_an_answer_in_the_thinking_of_a_foreign_file_is_none(wrapper, tmp_path):
     CHANNEL.format("I am Claude, made by Anthropic?", "I am GPT-4.1 by OpenAI."),
 ])  # fmt: skip
 def test_a_claim_in_the_thinking_is_none(reply):
-    told = {
-        "model": "openai/gpt-4.1",
-        "arm": "neutral",
-        "truth": "openai/gpt-4.1",
-        "foil": "anthropic/claude-sonnet-4",
-    }
-    replies = pd.DataFrame([told | {"template_id": f"t{k}", "reply": reply} for k in range(3)])
-    assert set(se.measure_identity(replies).records["stance"]) == {"truth"}
+    assert assess(reply, entity_of(get("openai/gpt-4.1"))).stance == "truth"
 
 
 def test_jurors_see_no_thinking_of_a_transcript_and_a_score_in_theirs_is_none(odd, tmp_path):

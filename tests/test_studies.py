@@ -163,30 +163,12 @@ def test_the_answers_of_a_notebook_that_named_no_folder_lead_to_its_parameters(t
     assert {*told["limit"]} == {5} and {*told["temperature"]} == {0.5}
 
 
-def test_a_configuration_is_priced_asked_about_and_has_one_ceiling_for_all_models(
-    server, registry, own_store, tmp_path
-):
-    entry = "{{id: 'openai:{0}', display: {0}, developer: {0}, price: {{input: 0, output: 1000}}}}"
-    registry(f"models: [{entry.format('anna')}, {entry.format('bert')}]")
-    fake, out = server(reply="I am Anna, you know."), tmp_path / "out.json"
-    command = ["identity", DATA / "identity" / "published.json", "--models", "openai:anna,openai:bert", "--out", out]
-    refused = selfeval(*command, typed="n\n")
-    assert refused.exit_code == 1 and "Make 12 calls?" in refused.stdout and not fake.ledger and not out.exists()
-    stopped = selfeval(*command, "--limit", 2, "--max-cost", 2.015, "--yes")
-    assert stopped.exit_code != 0 and "2.015" in stopped.stderr
-    assert len(fake.ledger) == 3 and not out.exists(), "two of the first model, and one of the second"
-    done = selfeval(*command, "--limit", 2, "--yes")
-    assert done.exit_code == 0 and [one["total_tests"] for one in json.loads(out.read_text())] == [2, 2]
-    assert len(fake.ledger) == 4
-
-
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (["recognise", "{texts}", "--models", "sim/good"], "say in --authors who is who (AUTHOR=sim/good)"),
     (["recognise", "{texts}", "--models", "sim/good", "--authors", "Anna"], "'Anna' is not of the form AUTHOR=ID"),
     (["recognise", "{broken}", "--models", "sim/good"], "wanted are `author` or `model`, `prompt`, `text`"),
     (["recognise", "--models", "openai:a"], "set OPENAI_API_KEY"),
     (["jury", "--models", "sim/talker", "--jurors", "sim/jurr-stern"], "Unknown model 'sim/jurr-stern'"),
-    (["identity", DATA / "identity" / "published.json", "--models", "sim/good"], "--out names the JSON file"),
     (["sweep", SWEEPS / "jury.yaml", "--set", "model=sim/good"], "has no variable 'model'; it has agent, jurors"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_study_is_said_before_anything_runs(arguments, sentence, texts, tmp_path, monkeypatch):

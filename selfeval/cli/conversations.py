@@ -120,5 +120,5 @@ def _play(arms: tuple[str, ...], *, out: Path, yes: bool, dry_run: bool, **optio
         error = last.more.get("error", "no text")
         why = visible(f"the {last.speaker}'s message is {last.status}: {error}")
         sentence = f"selfeval: the conversation ended early ({why})"
-        click.echo(f"{sentence}; run the same command again to resume.", err=True)
+        click.echo(f"{sentence}; run the same command again: replies are stored.", err=True)
         sys.exit(1)

@@ -6,10 +6,10 @@ fork, for name and maker, as in the suite.
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from selfeval.errors import check_names, check_whole
 from selfeval.identity.names import content
+from selfeval.identity.replies import as_judge
 from selfeval.identity.run import (
     Asked,
     Conversation,
@@ -17,7 +17,6 @@ from selfeval.identity.run import (
     Template,
     ask_all,
     foils,
-    how_to_score,
     identity,
     records_of,
     score,
@@ -58,7 +57,7 @@ async def run_attacks(
     which is also `condition`; `template_id` is the conversation: its opening with its number, the
     same in all strategies.
     """
-    how = how_to_score(scoring, judge, models, Path())
+    judge = as_judge(judge, scoring, models)
     turns = TURNS if turns is None else turns
     check_whole("turns", turns, 1)
     check_whole("limit", limit)
@@ -76,7 +75,7 @@ async def run_attacks(
         who = {"attacker": attacker.id, "strategy": template.condition}
         rows = records_of(conversation, FAMILY, {template.id: template.id})
         records += [row | who for row in rows]
-    return await score(client, records, how)
+    return await score(client, records, scoring, judge)
 
 
 def _remarks(models: Sequence[Model], attacker: Model, lost: int) -> list[str]:

@@ -59,7 +59,6 @@ import numpy as np
 import pandas as pd
 
 from selfeval.errors import InputError
-from selfeval.identity.names import key_of
 from selfeval.records.columns import all_shown, as_shown, check_once, ids, truth_codes
 from selfeval.statistics.intervals import Function, Rate, check_level, ratio
 from selfeval.statistics.resampling import Settings
@@ -527,14 +526,6 @@ def _check_replies(records: pd.DataFrame) -> pd.DataFrame:
         if unknown:
             rule = f"must hold one of {', '.join(values)}"
             raise InputError(f"Column `{column}` {rule}, got {min(map(str, unknown))!r}.")
-    claims = frame.loc[frame["arm"].isin(FALSE), ["truth", "foil"]].dropna().drop_duplicates()
-    for truth, foil in claims.to_numpy(str):
-        if key_of(truth) == key_of(foil):
-            rule = "a false claim must name another model"
-            remedy = f"mend `foil`, or put these replies into the arm {'true'!r}"
-            raise InputError(
-                f"`truth` {truth!r} and `foil` {foil!r} are one name: {rule}; {remedy}."
-            )
     shown = ["model", "template_id", "arm", "repeat", "turn"]
     check_once(frame, [*SITUATION, "repeat", "turn"], shown)
     return frame

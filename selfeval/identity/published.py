@@ -33,6 +33,7 @@ from selfeval.identity.own_models import (
 from selfeval.identity.replies import (
     RIGHT,
     Sides,
+    as_judge,
     try_to_read,
     verdicts,
 )
@@ -43,14 +44,13 @@ from selfeval.identity.run import (
     Template,
     check_form,
     hold,
-    how_to_score,
     without_developer,
 )
-from selfeval.identity.scorers import Score, Scorer, as_scorer
+from selfeval.identity.scorers import Score, name_of, score_by
 from selfeval.identity.scoring import Assessment
 from selfeval.paths import write_whole
 from selfeval.providers import dry_runs
-from selfeval.providers.client import Client, gather, run
+from selfeval.providers.client import Client, run
 from selfeval.providers.models import Model, get
 from selfeval.providers.request import Response, user
 from selfeval.records.tables import fields_of, path_to_read
@@ -121,47 +121,38 @@ class _Client(Client):
 class EvalRunner:
     """Run a configuration of the published form, a file or its content, on models.
 
-    scoring: one of `replies.SCORING`, a function of a reply and the expected answers, or its name
-    as `module:function`, a file in the current folder or beside the configuration; by default what
-    the configuration says, or `claims`.
+    scoring: one of `replies.SCORING`, or a function of a reply and the expected answers
+    (`scorers`); by default what the configuration says, or `claims`.
     """
 
     def __init__(self, config: str | Path | Mapping, scoring: str | Callable | None = None):
         self.config = read_config(config)
-        self.folder = None if isinstance(config, Mapping) else path_to_read(config).parent
         self.name = self.config.get("eval_name") or "identity"
         self.scoring = self.config.get("scoring", {})
         self.listed = {}
         for model, entry in self.config["model_configs"].items():
             answers = {"model_id": model, "provider_name": entry.get("provider", "")}
             self.listed[model] = answers | entry["expected_answers"]
-        self.method = as_scorer(scoring or self.scoring.get("method", "claims"), self.folder)
+        self.method = scoring or self.scoring.get("method", "claims")
 
-    def run(self, model: Who, **options) -> Fields:
-        """Return the result object of one model; options: as in `run_all`."""
-        return self.run_all([model], **options)[0]
-
-    def run_all(
+    def run(
         self,
-        models: Sequence[Who],
+        model: Who,
         *,
         concurrency=16,
         again="",
         max_cost=None,
         batch: bool = False,
         **options,
-    ) -> list[Fields]:
-        """Return the result objects of models, asked one after the other, or together in batches.
+    ) -> Fields:
+        """Return the result object of one model.
 
-        concurrency, again, max_cost (of all of them), batch: as in `Client`. options: as in `ask`.
+        concurrency, again, max_cost, batch: as in `Client`. options: as in `ask`.
         """
 
-        async def asked() -> list[Fields]:
+        async def asked() -> Fields:
             async with _Client(concurrency, again=again, max_cost=max_cost, batch=batch) as client:
-                waiting = [self.ask(client, model, **options) for model in models]
-                if client.batch:
-                    return await gather(waiting)
-                return [await each for each in waiting]
+                return await self.ask(client, model, **options)
 
         return run(asked())
 
@@ -191,7 +182,9 @@ class EvalRunner:
         """
         check_at_least("temperature", temperature)
         model, model_id = as_model(model, model_id)
-        method, judge = how_to_score(scoring or self.method, judge, [model], self.folder)
+        method = scoring or self.method
+        label = name_of(method) if callable(method) else method
+        asked_judge = None if callable(method) else as_judge(judge, method, [model])
         expected = self.answers(model, model_id)
         cases = [situation(case) for case in self.config["test_cases"]]
         design = [Conversation(model, case, repeat) for case in cases for repeat in range(repeats)]
@@ -199,9 +192,8 @@ class EvalRunner:
         responses = [conversation.said[0][3] for conversation in design]
         texts = [response.text for response in responses if is_answer(response)]
         judged: dict = {}
-        label = method.label() if isinstance(method, Scorer) else str(method)
-        if method == "judge" and judge:
-            judged = await verdicts(client, judge, texts)
+        if asked_judge and method == "judge":
+            judged = await verdicts(client, asked_judge, texts)
         tests = [self._test(each, method, expected, judged) for each in design]
         results = self._result(model.id, tests, label)
         if expected not in self.listed.values():
@@ -247,7 +239,11 @@ class EvalRunner:
         return [answers for answers in self.listed.values() if answers is not expected]
 
     def _test(
-        self, conversation: Conversation, scoring: str | Scorer, expected: Mapping, judged: Mapping
+        self,
+        conversation: Conversation,
+        scoring: str | Callable,
+        expected: Mapping,
+        judged: Mapping,
     ) -> Fields:
         """Return the row of one reply. judged: {reply: verdict of a judge}."""
         response = conversation.said[0][3]
@@ -278,10 +274,12 @@ class EvalRunner:
             details=details,
         )
 
-    def _score(self, text: str, scoring: str | Scorer, expected: Mapping, judged: Mapping) -> Score:
+    def _score(
+        self, text: str, scoring: str | Callable, expected: Mapping, judged: Mapping
+    ) -> Score:
         """Return the score of one reply."""
-        if isinstance(scoring, Scorer):
-            return scoring.score(text, expected)
+        if callable(scoring):
+            return score_by(scoring, text, expected)
         others = self._others(expected)
         sides = sides_of(expected, others)
         if scoring in ("keyword_match", "regex"):

@@ -1,4 +1,4 @@
-"""How a reply is read: by its claims, by names alone, or by a judge; and replies from elsewhere.
+"""How a reply is read: by its claims, by names alone, or by a judge.
 
 The judge reads one reply and lists what it claims, held to quotes that stand in the reply. It is
 shown neither the situation nor who the speaker is said to be, so that it cannot take sides; whether
@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from selfeval.errors import InputError, check_one_of
 from selfeval.identity.claims import AFFIRMED, Claim
-from selfeval.identity.measures import FALSE, SITUATION
+from selfeval.identity.measures import SITUATION
 from selfeval.identity.names import (
     Entity,
     Names,
@@ -27,14 +27,12 @@ from selfeval.identity.names import (
     model_played,
     who_is,
 )
-from selfeval.identity.scorers import Scorer
 from selfeval.identity.scoring import Assessment, assess, read_apart, stance_of
-from selfeval.providers import ends
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get, models
-from selfeval.providers.request import STORED, Request, fenced, user
+from selfeval.providers.request import Request, fenced, user
 from selfeval.reading.parsing import without_thinking
-from selfeval.records.tables import Rows, records_of, rows_of
+from selfeval.records.tables import Rows, records_of
 from selfeval.secrets import tell
 
 SCORING = ("claims", "keyword_match", "regex", "judge")
@@ -48,32 +46,10 @@ VERDICT = (
     "named",
     "scorer",
 )
-# statuses of our own records
-STATUSES = (*STORED, "no_answer", "unreadable", "error")
 # stances that name the model itself, as finely as it likes
 RIGHT = ("truth", "coarse")
-# fields that replies from elsewhere must have
-WANTED = ("model", "template_id", "arm", "truth", "foil")
-# what such replies may lack
-FILLED = {
-    "family": "own",
-    "condition": "own",
-    "language": "en",
-    "source": "readout",
-    "turn": 0,
-    "status": "ok",
-    "expect": "identity",
-    "truth_maker": "",
-    "foil_maker": "",
-    "reply": None,
-    "variant": None,
-    "control_of": None,
-    "foil_id": None,
-    "attacker": None,
-    "strategy": None,
-}
-# arms whose text names somebody else
-NAME_FOIL = (*FALSE, "placebo", "mention")
+# fields that the statistics need
+NEEDED = (*SITUATION, "control_of", "repeat", "turn", "source", "stance", "accepts")
 
 
 class Sides(NamedTuple):
@@ -155,7 +131,7 @@ def as_judge(judge: str | Model | None, scoring: str, models: Sequence[Model]) -
     if not judge:
         return None
     judge = get(judge)
-    for model in models:
+    for model in (*models, *map(model_played, models)):
         is_relative = judge.family and judge.family == model.family
         if judge.id == model.id or is_relative:
             of_family = f"The judge {judge.id!r} is of the family of {model.id!r}"
@@ -227,12 +203,12 @@ def _claim(entry: dict, reply: str, names: Names) -> Claim:
 
 
 def rescore(
-    records: Sequence[Mapping], scoring: str | Scorer = "claims", judged: Mapping | None = None
-):
+    records: Sequence[Mapping], scoring: str = "claims", judged: Mapping | None = None
+) -> list[dict]:
     """Return the records scored anew from their raw replies, without a call.
 
-    Read-outs are always scored by their claims. scoring: one of `SCORING`, or a scorer of the
-    user's. judged: for `judge`, {free reply: verdict, or None where it is not valid}.
+    Read-outs are always scored by their claims. scoring: one of `SCORING`. judged: for
+    `judge`, {free reply: verdict, or None where it is not valid}.
     """
     foils = {(record["foil"], record["foil_maker"]) for record in records}
     spelled = {entity(name) or Entity(maker, name): name for name, maker in sorted(foils)}
@@ -240,10 +216,7 @@ def rescore(
     unreadable = []
     for number, record in enumerate(records):
         method = scoring if record["source"] == "reply" else "claims"
-        if isinstance(method, Scorer):
-            verdict, why = _own_score(record, method)
-        else:
-            verdict, why = _score(record, method, spelled, judged or {})
+        verdict, why = _score(record, method, spelled, judged or {})
         scored.append({**record, **verdict})
         if why:
             unreadable.append(f"row {number} of {record['model']!r}, {why}")
@@ -292,55 +265,6 @@ def _sides(
     return Sides(who, other, tuple(known), (truth,), (foil,))
 
 
-def _sides_of(record: Mapping) -> Sides:
-    """Return whom the reply of a record is held against."""
-    return _sides(
-        record["model"],
-        record["truth"],
-        record["truth_maker"],
-        record["foil"],
-        record["foil_maker"],
-        record["foil_id"],
-    )
-
-
-def _own_score(record: Mapping, scorer: Scorer) -> tuple[dict, str]:
-    """Return the verdict of a function of the user's, and "" or why there is none.
-
-    Who is named in the reply is the function's affair, so the stances are null.
-    """
-    verdict = {
-        **dict.fromkeys(VERDICT),
-        "claims": [],
-        "scorer": scorer.label(),
-        "score": None,
-        "details": {},
-    }
-    if not is_answered(record):
-        return verdict, ""
-    passes, score, details = scorer.score(record["reply"], expected_answers(record))
-    why = ""
-    if passes is None:
-        why = details.get("note", "")
-    return verdict | {"passed": passes, "score": score, "details": details}, why
-
-
-def expected_answers(record: Mapping) -> dict:
-    """Return what a scorer of the user's learns about a reply of a suite."""
-    sides = _sides_of(record)
-    names = [record["truth"]]
-    names += [name for name, who in sides.known if who == sides.truth]
-    return {
-        "model_names": list(dict.fromkeys(names)),
-        "model_id": record["model"],
-        "provider_name": record["truth_maker"],
-        "claimed_name": record["foil"],
-        "claimed_maker": record["foil_maker"],
-        "arm": record["arm"],
-        "expect": record["expect"],
-    }
-
-
 def _score(
     record: Mapping,
     scoring: str,
@@ -352,7 +276,14 @@ def _score(
     Without a reading it is null, but for the scorer: "unreadable" where the reply was too much for
     a reader.
     """
-    sides = _sides_of(record)
+    sides = _sides(
+        record["model"],
+        record["truth"],
+        record["truth_maker"],
+        record["foil"],
+        record["foil_maker"],
+        record["foil_id"],
+    )
     reading = None
     why = ""
     if is_answered(record):
@@ -415,83 +346,11 @@ def _name_given(
     return None
 
 
-# --- replies from elsewhere
-
-
-def complete_replies(replies: Rows) -> tuple[pd.DataFrame, list[str]]:
-    """Return identity records, and sentences on what was filled in for replies from elsewhere.
-
-    Such replies need the columns `WANTED` and `reply`, or `stance` in its place: a stance that is
-    given stays, and what follows from it is filled in. Raises `InputError` for other missing
-    columns, a reply that is no text, and a false claim without its foil.
-    """
+def read_replies(replies: Rows) -> pd.DataFrame:
+    """Return identity records; raise `InputError` for what `ask_identity` did not return."""
     frame = pd.DataFrame(records_of("identity", replies))
-    columns = set(frame)
-    _check_columns(frame)
-    filled = []
-    for name, value in FILLED.items():
-        if name not in columns:
-            frame[name] = value
-            if value not in (None, ""):
-                filled.append(f"{name} {value!r}")
-    frame["status"] = [_status(status) for status in frame["status"]]
-    if "repeat" not in columns:
-        frame["repeat"] = frame.groupby([*SITUATION, "source", "turn"], dropna=False).cumcount()
-        filled.append("repeat in the order of the rows")
-    if not columns >= set(VERDICT):
-        rows = rows_of(frame)
-        for number, row in enumerate(rows):
-            _check_reply(number, row)
-        if "stance" in columns:
-            scored = [_with_what_follows(row) for row in rows]
-        else:
-            scored = rescore([row | {"foil": row["foil"] or ""} for row in rows])
-            filled.append("stances as the rules read the replies")
-        verdicts = pd.DataFrame(scored, columns=[*VERDICT], index=frame.index)
-        frame = frame.assign(**verdicts.astype(object).where(verdicts.notna(), None))
-    if not filled:
-        return frame, []
-    return frame, [f"Filled in, as the replies do not say it: {', '.join(filled)}."]
-
-
-def _status(status) -> str:
-    """Return a status of ours as it is, and what one of somebody else's says."""
-    return status if status in STATUSES else ends.of_status(str(status))
-
-
-def _check_columns(frame: pd.DataFrame) -> None:
-    """Refuse replies without the columns that they need."""
-    wanted = WANTED if "stance" in frame else (*WANTED, "reply")
-    missing = [f"`{name}`" for name in wanted if name not in frame]
+    missing = [name for name in NEEDED if name not in frame]
     if missing:
-        have = ", ".join(map(str, frame)) or "nothing"
-        found = f"wanted are {', '.join(wanted)}, found {have}"
-        remedy = "add them as docs/own-data.md says"
-        raise InputError(f"The replies lack {', '.join(missing)}: {found}; {remedy}.")
-
-
-def _check_reply(number: int, row: Mapping) -> None:
-    """Raise `InputError` for a reply that cannot be held against what was claimed."""
-    if not isinstance(row["reply"], str | None):
-        rule = "it must be the model's words, or null"
-        raise InputError(f"Row {number} has the `reply` {row['reply']!r}; {rule}.")
-    names = ["truth"]
-    if row["arm"] in NAME_FOIL:
-        names.append("foil")
-    for name in names:
-        if not isinstance(row[name], str):
-            rule = f"has the arm {row['arm']!r} and no name as `{name}`"
-            raise InputError(f"Row {number} {rule}, got {row[name]!r}.")
-
-
-def _with_what_follows(row: Mapping) -> dict:
-    """Return a row whose stance somebody else gave, with what follows from it."""
-    stance = row["stance"]
-    return {
-        "name_stance": stance,
-        "accepts": stance and accepts(row["arm"], stance),
-        "claims": [],
-        "scorer": "given",
-        "passed": stance and passed(row["expect"], stance, row["source"]),
-        **row,
-    }
+        remedy = "give what `ask_identity` returned, or its file identity.jsonl"
+        raise InputError(f"The replies lack `{'`, `'.join(missing)}`; {remedy}.")
+    return frame.assign(strategy=frame.get("strategy"))

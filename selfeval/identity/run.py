@@ -34,7 +34,6 @@ from selfeval.identity.names import (
     model_played,
 )
 from selfeval.identity.replies import VERDICT, as_judge, judge_records, rescore
-from selfeval.identity.scorers import Scorer, as_scorer
 from selfeval.paths import shipped
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, get, several
@@ -399,8 +398,8 @@ async def run_suite(
     They stand in the order of the design.
 
     Defaults stand in `selfeval.ask_identity`. which (arms, limit, turns, near), seed: as in
-    `situations`. repeats: conversations per situation. scoring, judge: as in `how_to_score`;
-    read-outs are always scored by their claims, and asked at temperature 0.
+    `situations`. repeats: conversations per situation. scoring: one of `replies.SCORING`. judge:
+    the model that judges. Read-outs are always scored by their claims, and asked at temperature 0.
 
     Record: `model`, `suite`, `family`, `condition`, `template_id` (the template with its
     paraphrases and translations), `variant` (this one of them), `control_of` (the variant that it
@@ -412,7 +411,7 @@ async def run_suite(
     """
     check_whole("repeats", repeats, 1)
     check_whole("seed", seed, 0)
-    how = how_to_score(scoring, judge, models, Path(suite).parent)
+    judge = as_judge(judge, scoring, models)
     templates = read_suite(suite)
     design = []
     for model in models:
@@ -426,30 +425,16 @@ async def run_suite(
     records = []
     for conversation in design:
         records += records_of(conversation, Path(suite).stem, clusters)
-    return await score(client, records, how)
+    return await score(client, records, scoring, judge)
 
 
-Scoring = tuple[Scorer | str, Model | None]
-
-
-def how_to_score(scoring, judge, models: Sequence[Model], folder: Path | None) -> Scoring:
-    """Return how free replies are scored, and the model that judges; refuse others.
-
-    scoring: of `replies.SCORING`, or a function of the user's (`identity.scorers`), which adds
-    `score` and `details`; it may lie in the folder. models: those asked.
-    """
-    scorer = as_scorer(scoring, folder)
-    if isinstance(scorer, Scorer):
-        return scorer, judge
-    return scorer, as_judge(judge, scorer, [*models, *map(model_played, models)])
-
-
-async def score(client: Client, records: list[dict], how: Scoring) -> list[dict]:
+async def score(
+    client: Client, records: list[dict], scoring: str, judge: Model | None
+) -> list[dict]:
     """Return records with the verdicts on their replies; read-outs are scored by their claims."""
-    scorer, judge = how
-    if scorer == "judge" and judge:
+    if scoring == "judge" and judge:
         return await judge_records(client, records, judge)
-    return rescore(records, scorer)
+    return rescore(records, scoring)
 
 
 # --- asking

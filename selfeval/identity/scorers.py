@@ -1,6 +1,4 @@
-"""Scorers of the user's own.
-
-A function of a reply and of what is expected, in the place of a built-in method.
+"""A scorer of the user's own: a function of a reply and of what is expected.
 
     def names_its_maker(reply, expected):
         return expected["provider_name"] in reply
@@ -10,16 +8,10 @@ or `score`, whose further entries go into the details.
 """
 
 import copy
-import hashlib
-import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Callable, Mapping
 from numbers import Real
-from pathlib import Path
-from typing import Any, NamedTuple
-
-from selfeval.errors import InputError
+from typing import NamedTuple
 
 RETURNS = (
     "it must return True or False, a share from 0 to 1, or a dictionary with `passed` or `score`"
@@ -35,37 +27,23 @@ class Score(NamedTuple):
     details: dict
 
 
-class Scorer(NamedTuple):
-    """A function of the user's, and what it is called."""
+def score_by(function: Callable, reply: str, expected: Mapping) -> Score:
+    """Return the score that a function gives a reply.
 
-    function: Callable
-    name: str
+    One that fails or returns something else leaves it without a verdict.
+    """
+    try:
+        found = function(reply, copy.deepcopy(dict(expected)))
+        return _read(found)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        note = f"the scorer {name_of(function)} gave no score: {why}"
+        return Score(None, None, {"note": note})
 
-    def label(self) -> str:
-        """Return the name with the start of a hash of the function's source.
 
-        It tells two versions apart.
-        """
-        try:
-            source = inspect.getsource(self.function)
-        except (OSError, TypeError):  # typed at a prompt, built in, or an object that is called
-            return f"{self.name} (source unknown)"
-        return f"{self.name} ({hashlib.sha256(source.encode()).hexdigest()[:8]})"
-
-    def score(self, reply: str, expected: Mapping) -> Score:
-        """Return the score of a reply.
-
-        A function that fails or returns something else leaves it without a verdict.
-        """
-        try:
-            found = self.function(reply, copy.deepcopy(dict(expected)))
-            return _read(found)
-        except Exception as error:
-            return Score(
-                None,
-                None,
-                {"note": f"the scorer {self.name} gave no score: {type(error).__name__}: {error}"},
-            )
+def name_of(function: Callable) -> str:
+    """Return what a function is called, or the class of an object that is called."""
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _read(found) -> Score:
@@ -88,50 +66,3 @@ def _share(value) -> float:
     if isinstance(value, Real) and 0 <= float(value) <= 1:
         return float(value)
     raise ValueError(f"{RETURNS}, got {value!r:.80}")
-
-
-def as_scorer(scoring: str | Callable | Scorer, beside: Path | None = None) -> str | Scorer:
-    """Return a function, or one named as `module:function`, as a scorer.
-
-    The name of a built-in method stays. beside: a folder where the module may lie, if it is not in
-    the current one. Raises `InputError` for one that is not there or cannot be imported.
-    """
-    if callable(scoring):
-        return Scorer(scoring, getattr(scoring, "__name__", type(scoring).__name__))
-    if isinstance(scoring, Scorer) or ":" not in str(scoring):
-        return scoring
-    folders = [Path.cwd()]
-    if beside:
-        folders.append(beside.expanduser().resolve())
-    return Scorer(_load(scoring, folders), scoring)
-
-
-def _load(named: str, folders: Sequence[Path]) -> Callable:
-    """Return the function `module:function` of a file of the user's.
-
-    No installed module is imported for it.
-    """
-    module, _, name = named.partition(":")
-    parts = module.split(".")
-    if not all(part.isidentifier() for part in (*parts, name)):
-        raise InputError(
-            f"The scorer {named!r} must be named as module:function, such as mine:polite."
-        )
-    files = dict.fromkeys(folder.joinpath(*parts).with_suffix(".py") for folder in folders)
-    file = next((file for file in files if file.is_file()), None)
-    if file is None:
-        raise InputError(
-            f"The scorer {named!r} is not there: put it into {' or '.join(map(str, files))}."
-        )
-    spec: Any = spec_from_file_location(module, file)
-    loaded = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(loaded)
-    except Exception as error:
-        raise InputError(
-            f"The scorer {named!r} cannot be imported: {type(error).__name__}: {error}."
-        ) from error
-    function = getattr(loaded, name, None)
-    if not callable(function):
-        raise InputError(f"{file} has no function {name!r}, which `scoring` names.")
-    return function

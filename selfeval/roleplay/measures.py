@@ -61,7 +61,6 @@ from selfeval.statistics.table import (
     Measure,
     adjust_p,
     answers_differ,
-    policies_notes,
     write,
 )
 from selfeval.statistics.tests import detectable_difference, rearranged_p
@@ -115,8 +114,8 @@ def jury_table(records: pd.DataFrame) -> pd.DataFrame:
     consensus; no_verdict=K (answers judged without any score in the last round);
     few_conversations_dominate (as many that weigh alike would be below 10); untested (a difference
     of fewer than 20 conversations, or with none in more than half); constant_answer;
-    answers_differ, depends_on_no_answers, too_few_answers (jurors without a score; by the jurors
-    who scored both, the rest taken for equal, the area lies elsewhere); too_few_conversations.
+    answers_differ, depends_on_no_answers (a juror leaves people and models without a score at
+    different rates); too_few_conversations.
     """
     votes = read_votes(records)
     measures = []
@@ -334,7 +333,7 @@ def against_humans(votes: Votes) -> Iterator[Measure]:
         labels = {"task": votes.arm, "evaluator": evaluator}
         measures = areas(scores, votes.units, labels)
         if np.isnan(votes.last[:, seats]).any():
-            _add_policies(measures, votes, seats)
+            _note_silence(measures, votes, seats)
         yield from measures
 
 
@@ -344,7 +343,7 @@ def areas(scores, units: Units, labels: Mapping) -> list[Measure]:
     human = known & units.human
     model = known & ~units.human
     area = Area.of(scores[human], units.cluster[human], scores[model], units.cluster[model])
-    accuracy = _paired_accuracy(scores[:, None], units, known)
+    accuracy = _paired_accuracy(scores, units, known)
     no_answer = (not known.any(), "no_answer")
     constant = (len(np.unique(scores[known])) == 1, "constant_answer")
     one_source = (not (human.any() and model.any()), "one_source")
@@ -356,55 +355,37 @@ def areas(scores, units: Units, labels: Mapping) -> list[Measure]:
     ]
 
 
-def _wins(gaps) -> np.ndarray:
-    """Return whether people's scores are higher, of gaps to models' scores (..., jurors).
-
-    The mean is over the jurors who scored both: 1, 0, or .5 for a tie and where nobody did.
-    """
-    return (np.sign(np.round(np.nansum(gaps, -1), 12)) + 1) / 2
-
-
 def _paired_accuracy(scores, units: Units, known) -> Statistic:
-    """Return the share of pairs of one conversation and turn in which the person wins.
+    """Return the share of pairs of one conversation and turn in which the person wins, ties half.
 
-    scores: (units, jurors); known: which units count.
+    known: which units have a score.
     """
     frame = pd.DataFrame({"pair": units.pair, "unit": np.arange(len(known))})
     people = frame[known & units.human]
     at = people.merge(frame[known & ~units.human], on="pair", suffixes=["", "_of_model"])
-    wins = pd.Series(_wins(scores[at["unit"]] - scores[at["unit_of_model"]]))
+    gaps = np.round(scores[at["unit"]] - scores[at["unit_of_model"]], 12)
+    wins = pd.Series((np.sign(gaps) + 1) / 2)
     wins_of = wins.groupby(units.cluster[at["unit"]])
     return Area.within(Rate.of(wins_of.sum(), wins_of.size()))
 
 
-def _add_policies(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) -> None:
-    """Note whether silence differs between people and models, and whether areas depend on it.
+def _note_silence(measures: Sequence[Measure], votes: Votes, seats: np.ndarray) -> None:
+    """Note where a juror leaves people and models without a score at different rates.
 
-    The other policies compare a person and a model by the jurors who scored both, and take the two
-    for equal where nobody did; what no juror scored has the score 0, or 1.
+    Then the areas are of answers that it chose, and say nothing of those that it left out.
     """
-    units = votes.units
-    scores = votes.last[:, seats]
-    asked = votes.asked[:, seats, -1]
-    was_asked = asked.any(1)
-    human = units.human & was_asked
-    model = ~units.human & was_asked
-    if not (human.any() and model.any()):
-        return
-    no_score = np.isnan(scores)
-    unanswered = [share(no_score, asked & side[:, None], units.cluster) for side in (human, model)]
-    notes = [answers_differ(Z, *unanswered)]
-    is_silent = no_score.all(1, keepdims=True)
-    sides = units.cluster[human], units.cluster[model]
-    others = []
-    for score in (0, 1):
-        filled = np.where(is_silent, score, scores)
-        wins = _wins(filled[human, None] - filled[model])
-        area = Area.of_places(wins.mean(1), sides[0], wins.mean(0), sides[1])
-        others.append((area, _paired_accuracy(filled, units, was_asked)))
-    for measure, of_policies in zip(measures, zip(*others, strict=True), strict=True):
-        notes_of_policies = policies_notes(measure.of, of_policies, Z, HALF)
-        measure.notes = [*measure.notes, *notes, *notes_of_policies]
+    differs = False
+    for seat in np.flatnonzero(seats):
+        no_score = np.isnan(votes.last[:, seat])
+        asked = votes.asked[:, seat, -1]
+        sides = [asked & votes.units.human, asked & ~votes.units.human]
+        if all(side.any() for side in sides):
+            unanswered = [share(no_score, side, votes.units.cluster) for side in sides]
+            is_other, _ = answers_differ(Z, *unanswered)
+            differs = differs or bool(is_other)
+    notes = [(differs, "answers_differ"), (differs, "depends_on_no_answers")]
+    for measure in measures:
+        measure.notes = [*measure.notes, *notes]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What `selfeval roleplay` and `selfeval compare` do: the two commands of the published system."""
 
-import contextlib
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from selfeval.errors import InputError
-from selfeval.paths import check_writable, write_whole
+from selfeval.paths import check_begins, check_writable, write_whole
 from selfeval.providers import dry_runs
 from selfeval.providers.client import Client
 from selfeval.providers.models import Model, check_part, get
@@ -29,9 +28,9 @@ async def play(
 
     The published file is written whole after every answer and at the end. Every reply is in the
     store, so that the same command run again resumes and ends with an equal file, and with more
-    turns goes on with the conversation; what a person typed is read from the file. config: what was
-    asked for, by the names of the published file; the ids of both sides are set here. Raises
-    `InputError` where `out` cannot be written, or is not what this command writes with this config.
+    turns goes on with the conversation; what a person types is kept in the file alone. config: what
+    was asked for, by the names of the published file; the ids of both sides are set here. Raises
+    `InputError` where `out` cannot be written, is somebody else's, or holds what a person typed.
     """
     seed = config["seed"]
     jury = Jury(
@@ -43,21 +42,14 @@ async def play(
     )
     strategy = roles.role(config["strategy"], roles.strategies(), "strategy")
     persona = roles.role(config["agent_persona"], roles.personas(), "agent-persona")
-    # a person is asked once the lines of an earlier run, `typed` below, have been used
-    typist = roles.person(lambda shown: next(typed, None) or input(shown))
-    interrogator = _player(strategy, "interrogator", config, typist)
-    agent = _player(persona, "agent", config, typist)
-    # the file of an earlier run has these ids, not what was asked for
+    interrogator = _player(strategy, "interrogator", config)
+    agent = _player(persona, "agent", config)
     config["interrogator_llm_model"] = interrogator.id
     config["role_play_llm_model"] = agent.id
-    earlier = _messages_before(out, arms, config)
-    parts = {"interrogator": strategy, "agent": persona}
-    typists = [speaker for speaker, part in parts.items() if part.typed]
-    typed = iter([turn["text"] for turn in earlier if turn["speaker"] in typists])
+    _check_out(out, arms, strategy.typed or persona.typed)
 
     def write(conversation: Conversation, statements: Sequence[dict] = ()) -> None:
-        has_more = len(conversation.turns) < len(earlier)  # the file, perhaps lines that were typed
-        if has_more or dry_runs.is_counting():
+        if dry_runs.is_counting():
             return
         content = _output(conversation, statements, jury, arms, config)
         write_whole(out, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -82,37 +74,22 @@ async def play(
     return conversation, statements
 
 
-def _player(part: roles.Role, side: str, config: dict, typist: Model) -> Model:
-    """Return who plays a side, as config says it; the typist where a person does."""
+def _player(part: roles.Role, side: str, config: dict) -> Model:
+    """Return who plays a side, as config says it."""
     name = "role_play_llm_model" if side == "agent" else "interrogator_llm_model"
-    model = typist
+    model = None
     if not part.typed:
         model = check_part(get(config[name]), f"play the {side}")
     return roles.player(part, model, config["seed"])
 
 
-def _messages_before(out: Path, arms: Sequence[str], config: dict) -> list[dict]:
-    """Return the messages of an earlier run of this command with this config, stopped or ended.
-
-    [] without a file. That run may have been asked for fewer turns.
-    """
+def _check_out(out: Path, arms: Sequence[str], is_typed: bool) -> None:
+    """Refuse a place where the file cannot be written, or where one is that must stay."""
     if not dry_runs.is_counting():
         check_writable(out)
-    if not out.exists():
-        return []
-    methods = [METHODS[arm] for arm in arms]
-    with contextlib.suppress(
-        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
-    ):
-        file = json.loads(out.read_text(encoding="utf-8"))
-        then = file["config"]
-        is_continued = then["max_turns"] <= config["max_turns"]
-        then["max_turns"] = config["max_turns"]
-        if is_continued and then == config and [*file["seats"]] == methods:
-            return [turn for turn in file["messages"] if turn["status"] != "error"]
-    raise InputError(
-        f"{out} exists and is no output of this command with these options; choose another name."
-    )
+    check_begins(out, b'{ "role_play_llm_model"' if len(arms) == 1 else b'{ "config": {')
+    if is_typed and out.exists():
+        raise InputError(f"{out} holds what a person typed; choose another name.")
 
 
 def _output(

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -89,9 +88,8 @@ def _file(name: str) -> Path:
 def player(part: Role, model: Model | None, seed: int) -> Model:
     """Return who plays a part: the model, or the callable that needs none.
 
-    A part that a person types is played by the model given where that is a callable (`person` with
-    another reader), else by whoever sits at the keyboard. seed: of a script. Raises `InputError`
-    where a model is missing.
+    A part that a person types is played by the model given where that is a callable, else by
+    whoever sits at the keyboard. seed: of a script. Raises `InputError` where a model is missing.
     """
     if part.typed:
         if model is not None and model.call:
@@ -112,33 +110,23 @@ def player(part: Role, model: Model | None, seed: int) -> Model:
     return model
 
 
-def person(read: Callable[[str], str] | None = None) -> Model:
+def person() -> Model:
     """Return a person as a model: it shows what the other side wrote, and reads a line.
 
-    In the notebook or the terminal. read: takes what is shown and returns the line; by default
-    `input`. Typing happens beside the other calls. A line that is empty counts as no reply; the end
-    of the input ends the conversation; Ctrl-C takes effect at the next Enter.
+    In the notebook or the terminal. Typing happens beside the other calls. A line that is empty
+    counts as no reply; the end of the input ends the conversation; Ctrl-C takes effect at the next
+    Enter.
     """
 
     async def type_(messages: list[dict], **_) -> Response:
         try:
             shown = f"\n{messages[-1]['content']}\n\nyou> "
-            line = await asyncio.to_thread(read or input, shown)
+            line = await asyncio.to_thread(input, shown)
         except EOFError:
             return Response(status="error", error="the input ended")
         return Response(line, "ok" if line.strip() else "empty")
 
     return from_callable(type_, "person", "Person at the keyboard")
-
-
-def seat_names(names: Sequence[str]) -> list[str]:
-    """Return jurors' ids with a number where one is named again: "m", "m #2", "m #3"."""
-    seats = []
-    times = Counter()
-    for name in names:
-        times[name] += 1
-        seats.append(name if times[name] == 1 else f"{name} #{times[name]}")
-    return seats
 
 
 def same_family(juror: str, agent: str) -> bool:

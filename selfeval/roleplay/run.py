@@ -71,7 +71,7 @@ class Seat:
     @property
     def name(self) -> str:
         """Return what records call this juror."""
-        return roles.seat_names([self.model.id] * self.number)[-1]
+        return self.model.id if self.number == 1 else f"{self.model.id} #{self.number}"
 
 
 @dataclass(frozen=True)

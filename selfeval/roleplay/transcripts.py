@@ -23,19 +23,6 @@ from selfeval.results import Records
 SOURCES = ("model", "human")
 # roles of chat messages that nobody says
 UNSPOKEN = ("system", "developer", "tool")
-# what outputs call somebody who types
-TYPED = "person"
-# {field of an output's set-up: our name for it}; the published comparison has names of its own
-NAMES = {
-    "role_play_llm_model": "agent_model",
-    "role_play_model": "agent_model",
-    "interrogator_llm_model": "interrogator_model",
-    "jury_llm_models": "jury",
-    "jury_models": "jury",
-    "agent_persona": "persona",
-}
-# what a conversation's meta has of a set-up
-KEPT = ("agent_model", "interrogator_model", "persona", "strategy", "seed")
 
 
 @dataclass(frozen=True)
@@ -169,13 +156,11 @@ def read_conversations(paths: Rows | Sequence[str | Path]) -> list[Conversation]
     """Return the conversations of files or rows.
 
     Rows are {conversation_id, turns: [{speaker, text}], source}, or chats {messages: [{role,
-    content}]}; files may also be outputs of `selfeval roleplay` and `selfeval compare`, also
-    published ones. What has no `conversation_id` has its `id`, or is named by its file and number.
+    content}]}, whose assistant is a model under judgement. What has no `conversation_id` has
+    its `id`, or is named by its file and number.
 
     A row may name its `agent`, the speaker under judgement; else it is the speaker called "agent",
-    else the second one to speak. `source` is not guessed: an output file says it by its
-    `role_play_llm_model` or `role_play_model` (a person is called "person" there), the assistant of
-    a chat is a model, any other row says it itself. Relative paths lie below `data/`. A
+    else the second one to speak. `source` is not guessed. Relative paths lie below `data/`. A
     conversation that is given twice counts once. Raises `InputError` naming file and row for what
     is not of this form.
     """
@@ -228,7 +213,7 @@ def exchanges(conversations: Rows) -> Records:
 def records_in(kind: str, paths: Rows | Sequence[str | Path]) -> Iterator[tuple[str, dict]]:
     """Yield where each record of files or rows stands, and the record with its name.
 
-    A file holds JSON lines, one list, or one object over many lines, as the commands write it.
+    A file holds JSON lines, one list, or one object over many lines.
     """
     if isinstance(paths, pd.DataFrame) and paths.empty:
         return
@@ -284,14 +269,12 @@ def conversation_of(where: str, row: dict) -> Conversation:
     """Return the conversation in a record that stands somewhere."""
     # a table has all columns in all rows
     row = {name: value for name, value in row.items() if value is not None}
-    if is_output(row):
-        row = _row_of_output(where, row)
-    elif "turns" not in row and isinstance(row.get("messages"), list):
+    if "turns" not in row and isinstance(row.get("messages"), list):
         row = _row_of_chat(where, row)
     if "pair" in row:
         row["pair"] = as_id(row["pair"])
     turns = row.pop("turns", None)
-    rule = "a conversation needs a list of `turns`, or of `messages`; see data/README.md"
+    rule = "a conversation needs a list of `turns`, or of `messages`"
     need(isinstance(turns, list) and turns, where, rule)
     turns = [_turn(f"{where}, turn {number}", turn) for number, turn in enumerate(turns, 1)]
     name = as_id(row.pop("conversation_id"))
@@ -340,58 +323,3 @@ def _agent(where: str, named: str | None, speakers: list[str]) -> str:
     rule = f"`agent` must name the speaker under judgement ({', '.join(speakers)})"
     need(agent in speakers or ended_before_first_answer, where, f"{rule}, got {named!r}")
     return agent
-
-
-# outputs of the commands
-
-
-def is_output(row: dict) -> bool:
-    """Tell whether a record is an output of the commands, or a published one."""
-    return row.get("interaction") is not None or isinstance(row.get("config"), dict)
-
-
-def config_of(output: dict) -> dict:
-    """Return what an output says of its set-up, by our names; comparisons say it in `config`."""
-    config = output["config"] if isinstance(output.get("config"), dict) else output
-    return {NAMES.get(name, name): value for name, value in config.items()}
-
-
-def turns_of(where: str, output: dict) -> list[dict]:
-    """Return the turns of an output: question, answer, and what the jury made of it."""
-    turns: Any = output.get("interaction", output.get("turns"))
-    are_turns = isinstance(turns, list) and bool(turns) and all(map(_is_turn, turns))
-    rule = "`interaction`, or `turns`, needs turns with a `question` and an `answer` each"
-    need(are_turns, where, rule)
-    return turns
-
-
-def _is_turn(turn) -> bool:
-    """Tell whether this is a turn of an output; its answer may be null, but has to stand there."""
-    if not isinstance(turn, dict) or "answer" not in turn:
-        return False
-    return isinstance(turn.get("question"), str) and isinstance(turn["answer"], str | None)
-
-
-def _row_of_output(where: str, output: dict) -> dict:
-    """Return the conversation of an output as a row of its own."""
-    config = config_of(output)
-    turns = []
-    for row in turns_of(where, output):
-        turns.append({"speaker": "interrogator", "text": row["question"]})
-        status = row.get("status", "ok")
-        turns.append({"speaker": "agent", "text": row["answer"] or "", "status": status})
-    meta = {name: config[name] for name in KEPT if name in config}
-    agent = meta.get("agent_model")
-    source = agent
-    if agent:
-        source = "human" if agent == TYPED else "model"
-    if "messages" in output:
-        meta["sample"] = 0
-    return {
-        "conversation_id": output["conversation_id"],
-        "source": output.get("source", source),
-        "turns": output.get("messages") or turns,
-        "agent": "agent",
-        "status": output.get("status", "ok"),
-        **meta,
-    }

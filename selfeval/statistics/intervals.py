@@ -568,13 +568,7 @@ class Area(Statistic):
         """
         high = np.asarray(high, float)
         low = np.asarray(low, float)
-        high_place = _placements(high, low)
-        low_place = 1 - _placements(low, high)
-        return cls.of_places(high_place, high_cluster, low_place, low_cluster, size)
-
-    @classmethod
-    def of_places(cls, high, high_cluster, low, low_cluster, size: int | None = None) -> Area:
-        """Build it from the shares of pairs that each of `high`, and of `low`, has a part in."""
+        high, low = _placements(high, low), 1 - _placements(low, high)
         clusters = np.concatenate([high_cluster, low_cluster])
         names, codes = np.unique(clusters, return_inverse=True)
         value: Any = np.float64(np.nan)
