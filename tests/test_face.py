@@ -9,6 +9,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import matplotlib.pyplot
 import pandas as pd
 import pytest
 from conftest import KEY, wait_for
@@ -124,6 +125,7 @@ REFUSED = {
     "no author that is a model": (lambda c: se.collect_predictions(c.anna.head(1)), "'Anna'"),
     "two functions of one name": (lambda c: se.generate_texts([lambda m: "a", lambda m: "b"], 1), "{name: function}"),
     "a function of a text": (lambda c: se.generate_texts(lambda prompt: prompt + "!", 1), "is given messages"),
+    "axes that are none": (lambda c: c.result.plot(ax=3), "plt.subplots()"),
     "answers for texts": (lambda c: se.collect_predictions(c.answers), "`author`"),
     "answers to compare": (lambda c: se.compare(c.answers), "measure it first"),
     "answers to save": (lambda c: se.save(c.answers, c.path.parent), "measure it first"),
@@ -199,6 +201,14 @@ def test_no_rows_are_one_sentence_and_nothing_is_asked(verb):
         assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
     with pytest.raises(SelfevalError):
         EMPTY[verb](None)
+
+
+def test_a_figure_is_drawn_at_the_place_of_axes(result):
+    fig, (left, right) = matplotlib.pyplot.subplots(1, 2)
+    assert result.plot("claimed", ax=right) is right and left.figure.subfigs[0].axes[0].get_title()
+    fig.draw_without_rendering()
+    assert isinstance(result.plot(), matplotlib.figure.Figure)
+    matplotlib.pyplot.close("all")
 
 
 def test_rows_without_what_makes_them_estimates_have_no_figure(result):

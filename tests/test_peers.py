@@ -7,7 +7,7 @@ from recognition_records import FAST, binary, everybody, row, simulated
 
 import selfeval as se
 from selfeval import DATA
-from selfeval.estimates.summaries import verdict
+from selfeval.estimates.summaries import main_table
 from selfeval.stats import recognition_table
 
 
@@ -25,6 +25,10 @@ def claims(rates, prompts=40, **columns) -> pd.DataFrame:
 def word(frame, evaluator="a", statistic="discrimination") -> tuple[str, str]:
     found = row(recognition_table(frame, **FAST), statistic, evaluator)
     return found["conclusion"], found["note"]
+
+
+def words(result) -> dict[str, str]:
+    return main_table(result).set_index("evaluator")["conclusion"].to_dict()
 
 
 def test_a_taste_that_all_share_is_no_recognition_and_what_goes_beyond_it_is():
@@ -103,10 +107,11 @@ def test_areas_are_held_against_the_scores_of_peers():
 def test_pairs_are_held_against_judges_that_wrote_neither_text():
     texts = se.generate_texts(["sim/good", "sim/perfect", "sim/chance"], prompts=20)
     asked = {"tasks": "pairwise_self"}
-    alone = verdict(se.measure_recognition(se.collect_predictions(texts, **asked)))
-    assert alone == "claims its own more (no peers): Good, Perfect; no evidence: Chance"
-    beside = verdict(se.measure_recognition(se.collect_predictions(texts, peers=True, **asked)))
-    assert beside == "recognises: Good, Perfect; no evidence: Chance"
+    claims, no_evidence = "claims its own more (no peers)", "no evidence"
+    alone = se.measure_recognition(se.collect_predictions(texts, **asked))
+    assert words(alone) == {"Good": claims, "Perfect": claims, "Chance": no_evidence}
+    beside = se.measure_recognition(se.collect_predictions(texts, peers=True, **asked))
+    assert words(beside) == {"Good": "recognises", "Perfect": "recognises", "Chance": no_evidence}
 
 
 # missing answers ------------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_frequencies_families_and_the_network_are_ten_lines():
 def test_the_published_rules_for_a_right_answer_are_readers(reply, fuzzy, partial):
     made = block("def fuzzy")
     made["MODELS"][:] = ["openai/gpt-4.1", "openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-20250514"]
-    assert (made["fuzzy"](reply, {}), made["partial"](reply, {})) == (fuzzy, partial)
+    assert (made["fuzzy"](reply), made["partial"](reply)) == (fuzzy, partial)
 
 
 def test_existence_has_the_published_fields_first_and_four_ways_to_answer():

@@ -8,11 +8,11 @@ from selfeval.providers.client import verb
 
 
 @verb
-def compare(result: Estimates, by: str = "evaluator") -> Estimates:
+def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estimates:
     """Return paired differences with p adjusted by Holm: of evaluators, or of conditions.
 
     by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the
-    conditions that differs, such as "told". Pairs are made by prompt or template, over those that
+    conditions that differs, such as "told"; or two evaluators, `by` and `other`. Pairs are made by prompt or template, over those that
     both have, so that what is easy or hard for all cancels. Two results, such as of May and of
     November, are compared where their records are measured as one, with what tells them apart in
     the condition: `{"may.jsonl": {"month": "May"}}`.
@@ -20,6 +20,14 @@ def compare(result: Estimates, by: str = "evaluator") -> Estimates:
     check_measured("compare", result)
     contrasts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))
     parts = contrasts["field"].unique()
+    if other:
+        ids = {name: model for model, name in (result.names or {}).items()}
+        pair = {ids.get(by, by), ids.get(other, other)}
+        pairs = compare(result)
+        is_pair = [set(names.split(" - ")) == pair for names in pairs["evaluator"]]
+        if not any(is_pair):
+            raise InputError(f"{by!r} and {other!r} are no pair; {', '.join(ids)} are evaluators.")
+        return pairs.loc[is_pair]
     check_one_of("by", by, ["evaluator", "condition", *parts])
     table = "paired" if by == "evaluator" else "contrasts"
     if table not in result.tables:

@@ -23,6 +23,8 @@ from selfeval.results import (
 from selfeval.statistics.table import default_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from selfeval.figures.style import Drawing
 
 
@@ -85,7 +87,7 @@ class Estimates(Records):
 
     @property
     def plot(self) -> Callable:
-        """Draw the result: `result.plot()`, `result.plot("roc")`."""
+        """Draw the result: `result.plot()`, `result.plot("roc", ax=ax)`."""
         return partial(plot, self)
 
     def __repr__(self) -> str:
@@ -142,23 +144,28 @@ def check_measured(verb: str, result) -> None:
 
 
 @verb
-def plot(result: Estimates, kind: str = "") -> "Drawing | None":
+def plot(result: Estimates, kind: str = "", *, ax: "Axes | None" = None) -> "Drawing | Axes | None":
     """Draw a result: its main figure, or that of a kind ("claimed", "roc", "survival", ...).
 
     `result.plot()` does the same. The figure shows itself in a notebook, and elsewhere by its
-    `show()`; its `save("figure.pdf")` writes PDF, SVG and PNG. Where a result has nothing to draw,
-    a sentence says so.
+    `show()`; its `save("figure.pdf")` writes PDF, SVG and PNG. ax: of `plt.subplots()`, to draw at
+    their place in a figure of yours; these are then returned. Where a result has nothing to draw, a
+    sentence says so.
     """
     check_measured("plot", result)
-    from selfeval.figures import plots  # matplotlib, not before a figure is wanted
+    from selfeval.figures import plots, style  # matplotlib, not before a figure is wanted
 
     kinds = plots.PLOTS[result.kind]
     kind = kind or next(iter(kinds))
     check_one_of("kind", kind, kinds)
-    drawn = kinds[kind](result.drawn(), result.names or {})
+    before = style.PLACE.set(ax)
+    try:
+        drawn = kinds[kind](result.drawn(), result.names or {})
+    finally:
+        style.PLACE.reset(before)
     if drawn is None:
         print(f"This result has nothing to draw as {kind!r}.")
-    return drawn
+    return drawn if ax is None else ax
 
 
 def estimates_of(kind, table, more, frame, names, statistics=()) -> Estimates:

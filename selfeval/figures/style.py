@@ -6,6 +6,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,6 +14,7 @@ import pandas as pd
 import PIL.Image
 import PIL.ImageShow
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -135,6 +137,23 @@ def save(fig: Figure, folder: Path | str, name: str, title: str = "") -> list[Pa
     return paths
 
 
+PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)  # in a figure of the user's
+
+
+def new_figure(high: float, wide: float):
+    """Return a new figure of so many inches, or a part of the user's where `PLACE` says so."""
+    ax = PLACE.get()
+    if ax is None:
+        return Drawing(figsize=(wide, high), layout="constrained")
+    place = ax.get_subplotspec() if isinstance(ax, Axes) else None
+    if place is None:
+        raise InputError(f"`ax` must be axes of `plt.subplots()`, got {ax!r:.80}.")
+    whole = ax.figure.figure
+    whole.set_layout_engine(whole.get_layout_engine() or "constrained")
+    ax.set_axis_off()
+    return ax.figure.add_subfigure(place)
+
+
 def labels(ids: Iterable[str], display: Mapping[str, str] | None, longest: int) -> list[str]:
     """Return labels of so many letters at most; of a longer one the middle is left out."""
     called = {"human": "people"} | dict(display or {})
@@ -159,7 +178,7 @@ def grid(titles: Sequence[str], columns: int, panel: float, wide: float = WIDTH)
     room = (wide - 1.2) / columns
     size = 7 if room > 0.9 else 5.5
     with mpl.rc_context(STYLE):
-        fig = Drawing(figsize=(wide, min(lines * panel + 0.6, PAGE)), layout="constrained")
+        fig = new_figure(min(lines * panel + 0.6, PAGE), wide)
         axes = fig.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
         for ax, title in zip(axes.flat, titles, strict=False):
             ax.set_title(wrapped(title, room, size), fontsize=size, pad=3, linespacing=1)

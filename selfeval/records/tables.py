@@ -80,9 +80,15 @@ def _read_excel(path: Path) -> pd.DataFrame:
     return next(iter(sheets.values()))
 
 
+def _read_lines(path: Path) -> pd.DataFrame:
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    return pd.DataFrame({"prompt": [line for line in lines if line.strip()]})
+
+
 TABLES: dict[str, Callable] = {
     ".csv": partial(pd.read_csv, encoding="utf-8-sig", **_TABLE),
     ".xlsx": _read_excel,
+    ".txt": _read_lines,
 }
 # kind of records: how their files are called in a folder; of several patterns the first that fits
 # counts
