@@ -36,7 +36,7 @@ TALK = {"conversation_id": "t", "source": "human", "turns": [{"speaker": "q", "t
 OURS = {"agent": "my/a", "interrogator": "my/b"}  # on a server, which sees what is sent
 ASKED = {"models": ["my/a"]}
 REGISTRY = "models:\n" + "".join(
-    f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, "
+    f"  - {{id: my/{name}, provider: llamacpp, model: {name}, display: {display}, family: {display}, "
     f"developer: {display}}}\n"
     for name, display in {"a": "Anna", "b": "Bert", "c": "Cora"}.items()
 )
@@ -136,7 +136,7 @@ def server(tmp_path_factory):
     (folder / "models.yaml").write_text(REGISTRY)
     with pytest.MonkeyPatch.context() as patch, FakeServer() as fake:
         patch.setenv("SELFEVAL_MODELS", str(folder / "models.yaml"))
-        patch.setenv("VLLM_BASE_URL", fake.url)
+        patch.setenv("LLAMACPP_BASE_URL", fake.url)
         yield fake
 
 
@@ -149,7 +149,7 @@ def study(tmp_path_factory, server):
     talks = se.converse("sim/talker", "sim/talker", turns=2, people=2)
     verdicts = se.judge(talks, JURORS, ["independent", "reask"], out=str(folder / "verdicts"))
     ours = [
-        {"author": f"my/{author}", "prompt": prompt, "text": f"{author} on {prompt} is " + "so " * ord(author)}
+        {"author": f"my/{author}", "prompt": prompt, "text": f"{author} on {prompt} is" + " so" * ord(author)}
         for author in "ab" for prompt in ("rain", "snow", "wind", "hail", "fog")
     ]  # fmt: skip
     ours = pd.DataFrame(read_texts(ours))

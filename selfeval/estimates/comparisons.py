@@ -12,10 +12,10 @@ def compare(result: Estimates, by: str = "evaluator", other: str = "") -> Estima
     """Return paired differences with p adjusted by Holm: of evaluators, or of conditions.
 
     by: "evaluator" (first minus second), "condition" (self-recognition alone), or one part of the
-    conditions that differs, such as "told"; or two evaluators, `by` and `other`. Pairs are made by prompt or template, over those that
-    both have, so that what is easy or hard for all cancels. Two results, such as of May and of
-    November, are compared where their records are measured as one, with what tells them apart in
-    the condition: `{"may.jsonl": {"month": "May"}}`.
+    conditions that differs, such as "told"; or two evaluators, `by` and `other`. Pairs are made by
+    prompt or template, over those that both have, so that what is easy or hard for all cancels. Two
+    results, such as of May and of November, are compared where their records are measured as one,
+    with what tells them apart in the condition: `{"may.jsonl": {"month": "May"}}`.
     """
     check_measured("compare", result)
     contrasts = result.tables.get("contrasts", pd.DataFrame(columns=["field"]))
