@@ -97,3 +97,25 @@ def test_few_files_stand_above_the_rooms_and_no_name_is_used_twice():
     assert len(above) <= 12
     folders = [folder.name for folder in PACKAGE.iterdir() if folder.is_dir() and folder.name != "__pycache__"]
     assert max(Counter(above + folders).values()) == 1
+
+
+MOST = 106_000  # syntax nodes of the package: a thin one; what is added is paid for by what goes
+UNSAID = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.keyword)
+
+
+def size(node) -> int:
+    """Count what a syntax tree says: no text alone, annotation, operator or keyword's name."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return 0
+    said = int(not isinstance(node, UNSAID))
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns", "type_params"):
+            said += sum(
+                size(each) for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)
+            )
+    return said
+
+
+def test_the_package_stays_thin():
+    nodes = sum(size(ast.parse(file.read_text(encoding="utf-8"))) - 1 for file in FILES.values())
+    assert nodes <= MOST, f"{nodes} nodes, {nodes - MOST} over; delete what no page, notebook or published system shows"
