@@ -203,7 +203,7 @@ def trap():
         yield service
 
 
-def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, trap, monkeypatch):
+def test_a_replayed_notebook_asks_nobody_and_a_miss_names_the_model(tmp_path, trap, monkeypatch):
     """Every address that the environment can name is a trap, and so is the proxy of every other one."""
     address = f"127.0.0.1:{trap.getsockname()[1]}"
     env = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), f"http://{address}")
@@ -220,6 +220,6 @@ def test_a_replayed_notebook_asks_nobody_and_a_miss_says_what_differs(tmp_path, 
     run()
     with pytest.raises(papermill.PapermillExecutionError, match="ReplayMiss") as missed:
         run(temperature=0.123)
-    assert "`parameters` is ..." in str(missed.value)
+    assert "smollm2-135m" in str(missed.value) and "make record" in str(missed.value)
     assert not select.select([trap], [], [], 0)[0], "somebody came"
     assert not (tmp_path / "s").exists()

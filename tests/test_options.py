@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from fake_server import FakeServer, default_reply, instance
+from matplotlib.figure import Figure
 
 import selfeval as se
 from selfeval.errors import BudgetError, InputError, SelfevalError
@@ -22,8 +23,8 @@ from selfeval.identity.names import Entity
 from selfeval.providers.client import Asking
 
 REGISTRY = "models:\n" + "".join(
-    f"  - {{id: my/{name}, provider: vllm, model: {name}, display: {display}, family: {display}, developer: {display}, "
-    "price: {input: 1000, output: 1000}}\n"
+    f"  - {{id: my/{name}, provider: llamacpp, model: {name}, display: {display}, family: {display}, "
+    f"developer: {display}, price: {{input: 1000, output: 1000}}}}\n"
     for name, display in {"a": "Anna", "b": "Bert", "c": "Cora", "d": "Dora"}.items()
 )
 APART = ["condition", "parameters", "latency", "request_id", "scope", "context", "model", "suite"]  # not what came out
@@ -33,14 +34,16 @@ class Server(FakeServer):
     """A server that answers differently to different requests, and knows how many were there at once."""
 
     def __init__(self):
-        super().__init__(reply=self.say)
+        super().__init__()
         self.begin()
 
     def begin(self, latency=0.0, faults=()):
         self.ledger.clear()
         self.latency, self.faults, self.now, self.most = latency, faults, 0, 0
 
-    def say(self, body):
+    def _text(self, body):
+        if "grammar" in body:
+            return super()._text(body)
         draw = int(hashlib.sha256(json.dumps([body["model"], body["messages"]]).encode()).hexdigest()[:8], 16)
         form = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         return json.dumps(instance(form, draw)) if form else f"I am {'ABCD'[draw % 4]}. {default_reply(body)}"
@@ -60,7 +63,7 @@ class World(SimpleNamespace):
     def __init__(self, folder, server, patch):
         self.folder, self.server, self.patch, self.known, self.count = folder, server, patch, {}, 0
         self.texts = [
-            {"author": f"my/{author}", "prompt": prompt, "text": f"{author} on {prompt} is " + "so " * ord(author)}
+            {"author": f"my/{author}", "prompt": prompt, "text": f"{author} on {prompt} is" + " so" * ord(author)}
             for author in "abc" for prompt in ("rain", "snow", "wind")
         ]  # fmt: skip
         self.answers = se.collect_predictions(se.generate_texts(["sim/good", "sim/chance", "sim/no-answer"], 4))
@@ -118,7 +121,7 @@ def world(tmp_path_factory):
         variables = {"MODELS": str(folder / "models.yaml"), "STORE": str(folder / "first" / "replies.sqlite")}
         for name, value in variables.items():
             patch.setenv(f"SELFEVAL_{name}", value)
-        patch.setenv("VLLM_BASE_URL", server.url)
+        patch.setenv("LLAMACPP_BASE_URL", server.url)
         patch.setenv("TQDM_DISABLE", "1")
         yield World(folder, server, patch)
 
@@ -188,7 +191,7 @@ def verbs(w):
         }),
         "measure_identity": ({"replies": w.said, "n_resamples": 20}, {"n_resamples": 30, "seed": 1}),
         "measure_jury": ({"verdicts": w.verdicts}, {"aggregation": "majority"}),
-        "plot": ({"result": w.result}, {"kind": "claimed"}),
+        "plot": ({"result": w.result}, {"kind": "claimed", "ax": Figure().subplots()}),
         "runs": ({}, {"folder": "results/sample", "all": ({"folder": "results/families/recognition"}, True)}),
         "table": ({"result": w.jury}, {"statistics": "auc", "jurors": ({"statistics": "auc"}, True)}),
         "compare": ({"result": w.result}, {"by": "condition", "other": ({"by": "sim/good"}, "sim/chance")}),
