@@ -670,3 +670,15 @@ def test_a_status_of_somebody_elses_is_no_answer_where_it_says_that_there_is_non
     assert [*result.records["status"]] == [said, said, *["ok"] * 6]
     rate = pd.DataFrame(result).set_index("statistic")["estimate"]["no_answer_rate"]
     assert rate == (0 if said == "ok" else 0.25)
+
+
+def test_the_same_texts_under_other_ids_are_no_more_prompts(capsys):
+    rows = pd.DataFrame([
+        {"author": who, "evaluator": "a", "prompt_id": f"p{p}", "text_id": f"{who}{p}", "text": f"{who} on {p}"}
+        | {"predicted_self": who == "a" and p % 2 == 0}
+        for who in "abc" for p in range(8)
+    ])  # fmt: skip
+    copies = [rows.assign(prompt_id=rows["prompt_id"] + f"-{k}", text_id=rows["text_id"] + f"-{k}") for k in range(10)]
+    table = se.measure_recognition(pd.concat(copies, ignore_index=True), n_resamples=20)
+    assert {*table.loc[table["statistic"] == "discrimination", "clusters"]} == {8}
+    assert "`text` is read as `text_full`" in capsys.readouterr().out

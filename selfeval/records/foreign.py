@@ -238,6 +238,8 @@ def _by_other_headings(path: str | Path, frame: pd.DataFrame, authors: Mapping) 
     if not answers and set(frame) >= {"author", "text"} and "reply" in lacking:
         remedy = "ask models with `collect_predictions` first"
         raise InputError(f"{path} holds texts and no predictions; {remedy}.")
+    # prompts on which the same texts were shown are one
+    lacking.append("text_full")
     wanted = {field: headings.get(field, ()) for field in lacking if field != "reply"}
     frame = frame.rename(columns=record_files.called_otherwise(path, frame, wanted))
     if authors:
