@@ -22,8 +22,10 @@ from selfeval.errors import BudgetError, InputError, SelfevalError
 from selfeval.identity.names import Entity
 from selfeval.providers.client import Asking
 
-REGISTRY = "models:\n" + "".join(
-    f"  - {{id: my/{name}, provider: llamacpp, model: {name}, display: {display}, family: {display}, "
+CAN = "json_schema: true, logprobs: true, seeded: true, prefill: true, effort: true, likelihood: grammar"
+AT = "base_url: 'http://127.0.0.1:8080/v1', base_url_env: LLAMACPP_BASE_URL"
+REGISTRY = f"providers:\n  everything: {{{AT}, {CAN}}}\nmodels:\n" + "".join(
+    f"  - {{id: my/{name}, provider: everything, model: {name}, display: {display}, family: {display}, "
     f"developer: {display}, price: {{input: 1000, output: 1000}}}}\n"
     for name, display in {"a": "Anna", "b": "Bert", "c": "Cora", "d": "Dora"}.items()
 )
