@@ -37,7 +37,6 @@ def ask(monkeypatch, tmp_path, registry):
 
         with FakeServer(**faults) as server:
             monkeypatch.setenv("LLAMACPP_BASE_URL", server.url)
-            monkeypatch.setenv("VLLM_BASE_URL", server.url)
             return within(Store(tmp_path / "store.sqlite"), work, 1), server.ledger
 
     return asked

@@ -94,10 +94,7 @@ TABLES: dict[str, Callable] = {
 # counts
 HELD_IN = {
     "texts": ("texts.jsonl",),
-    "predictions": (
-        "predictions_*.jsonl",
-        "*_recognition-*.*",
-    ),  # the latter are logs that `save` wrote
+    "predictions": ("predictions_*.jsonl",),
     "likelihoods": ("likelihoods.jsonl",),
     "conversations": (
         "conversations.jsonl",
